@@ -202,6 +202,7 @@ struct algo_def {
     bool
         quick; /* where a plan is to be built soon (problem.quick) it is taken before all others: it has one small kernel for all
                     layers then */
+    bool apart; /* of a merged layer: its parts, as they would be computed without the merge */
     /* what a multiply-add of the definition takes, in percent of one of the fastest kernel without transforms; 0: 100 */
     int effort;
     /* the same for a problem to which it applies; NULL: `effort`, on CPU devices, where that was measured */

@@ -18,16 +18,15 @@ enum clcnn_status clcnn_graph_create(struct clcnn_graph **out, struct clcnn_err 
 
 void node_clear(struct node *n)
 {
+    if (n->merged) {
+        n->merged->last.out = NULL; /* n's own */
+        node_clear(&n->merged->last);
+        free(n->merged);
+    }
     free(n->name);
     free(n->attrs);
     free(n->in);
     free(n->out);
-    if (n->merged) {
-        free(n->merged->last.name);
-        free(n->merged->last.attrs);
-        free(n->merged->last.in);
-        free(n->merged);
-    }
 }
 
 void clcnn_graph_free(struct clcnn_graph *g)

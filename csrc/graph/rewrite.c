@@ -53,6 +53,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_pool_before_pointwise, /* after epilogues: an activation between the two forbids it */
         rewrite_norm_to_depthwise,
         rewrite_merge_separable, /* before the next, which takes what convolutions are left */
+        rewrite_merge_inverted_residual,
         rewrite_merge_conv_pool,
         rewrite_whole_maps, /* after folds and epilogues, which it carries, and merges, which take convolutions */
         rewrite_tokens_to_maps,   /* after all that joins moves, which would take it back */

@@ -117,6 +117,7 @@ enum clcnn_status rewrite_pool_before_pointwise(struct rewriter *r);
 enum clcnn_status rewrite_norm_into_readers(struct rewriter *r);
 enum clcnn_status rewrite_norm_to_depthwise(struct rewriter *r);
 enum clcnn_status rewrite_merge_separable(struct rewriter *r);
+enum clcnn_status rewrite_merge_inverted_residual(struct rewriter *r);
 enum clcnn_status rewrite_merge_conv_pool(struct rewriter *r);
 enum clcnn_status rewrite_join_elementwise(struct rewriter *r);
 enum clcnn_status rewrite_mean_to_pool(struct rewriter *r);

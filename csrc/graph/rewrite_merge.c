@@ -105,6 +105,41 @@ done:
     return st;
 }
 
+static enum clcnn_status merge_inverted(struct rewriter *r, struct node *expand, struct node *tail)
+{
+    const int inputs[] = {expand->in[0], expand->in[1], expand->in[2], tail->in[1],
+                          tail->in[2],   tail->in[3],   tail->in[4]};
+    struct inverted_residual_attrs *a = clcnn_calloc(1, sizeof *a);
+    if (a)
+        *a = (struct inverted_residual_attrs){
+            .expand_act = expand->epi.act,
+            .expand_p0 = expand->epi.p0,
+            .expand_p1 = expand->epi.p1,
+            .tail = *(const struct separable_attrs *)tail->attrs,
+        };
+    return merge(r, expand, tail, &op_inverted_residual, a, inputs, COUNT_OF(inputs));
+}
+
+/* On devices with channel blocks, whose cores keep rows of the wide map in their caches: elsewhere nothing computes it in one. */
+enum clcnn_status rewrite_merge_inverted_residual(struct rewriter *r)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < r->g->n_nodes && r->options->block; i++) {
+        struct node *tail = &r->g->nodes[i];
+        if (tail->dead || !rewrite_is(tail, &op_separable) || !tail->merged)
+            continue;
+        struct node *expand = rewrite_sole_producer(r, tail->in[0]);
+        if (!expand || !rewrite_is_pointwise(r, expand) || expand->epi.add >= 0 ||
+            rewrite_is_forced(r, expand, &op_inverted_residual) ||
+            rewrite_is_forced(r, tail, &op_inverted_residual))
+            continue;
+        TRY(rewrite_note(r, "merge 1x1 conv %s and %s", expand->name, tail->name));
+        TRY(merge_inverted(r, expand, tail));
+    }
+done:
+    return st;
+}
+
 #define MAX_WINDOW 3 /* along either side: what the fused kernels hold in registers */
 
 /* Windows of 2-D maps without holes that are small. */

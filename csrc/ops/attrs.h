@@ -190,6 +190,11 @@ struct separable_attrs { /* made by the rewriter: depthwise conv, its activation
     float mid_p0, mid_p1;
     int32_t dw_bias, pw_bias; /* whether inputs 2 and 4 are present */
 };
+struct inverted_residual_attrs { /* made by the rewriter: 1x1 conv, its activation, then a separable one */
+    int32_t expand_act;          /* enum act */
+    float expand_p0, expand_p1;
+    struct separable_attrs tail;
+};
 struct squeeze_excite_attrs { /* made by the rewriter: means of channels, a layer, its activation, a layer */
     int32_t mid_act;          /* enum act */
     float mid_p0, mid_p1;

@@ -258,9 +258,12 @@ enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct 
  * judgement is carried on to its layer. Only where the problem has changed since is it made anew. */
 /* Which override names the layer, or a part of a merged one; -1: none does. */
 int override_of_layer(const struct clcnn_plan_options *o, const char *layer);
-/* Makes merged layers their parts again, where the user asks for an algorithm that cannot compute what was merged. */
-enum clcnn_status blueprint_take_apart(struct blueprint *bp, const struct clcnn_plan_options *options,
-                                       struct clcnn_err *err);
+/* The same, or else the one that is for every layer with such an algorithm. */
+int override_of(const struct clcnn_plan_options *o, const struct problem *p);
+bool override_is_for_all(const struct clcnn_override *o);
+const struct algo_def *
+quick_algo(const struct op_def *op); /* the one that is soon built; NULL: there is none */
+bool algo_is_rejected(const struct algo_def *algo, const struct problem *p);
 /* What the planner would take as far as things stand. */
 enum clcnn_status select_for_node(const struct algo_def **out, struct blueprint *bp, struct node *n,
                                   const struct problem *p, const struct clcnn_plan_options *options,
@@ -270,6 +273,10 @@ const struct algo_def *algo_undisputed(const struct problem *p, const struct clc
 /* Takes it, for the layer that is being emitted; n: its node, NULL: a part of a merged layer. */
 enum clcnn_status select_for_layer(struct emit *e, struct node *n, const struct problem *p,
                                    struct clcnn_err *err);
+
+/* take_apart.c */
+enum clcnn_status blueprint_take_apart(struct blueprint *bp, const struct clcnn_plan_options *options,
+                                       struct clcnn_err *err);
 
 /* wisdom.c */
 void problem_key(char out[CLCNN_KEY_MAX], const struct problem *p); /* "" where it would be too long */

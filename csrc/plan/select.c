@@ -37,14 +37,14 @@ int override_of_layer(const struct clcnn_plan_options *o, const char *layer)
     return -1;
 }
 
-static bool is_for_all(const struct clcnn_override *o)
+bool override_is_for_all(const struct clcnn_override *o)
 {
     return strcmp(o->layer, CLCNN_EVERY_LAYER) == 0;
 }
 
 /* A reorder is no layer of the user's: it is called after the value that it reads, and what is said of the layer that makes
  * this value is not meant for it. */
-static int override_of(const struct clcnn_plan_options *o, const struct problem *p)
+int override_of(const struct clcnn_plan_options *o, const struct problem *p)
 {
     if (p->op == &op_reorder)
         return -1;
@@ -52,7 +52,7 @@ static int override_of(const struct clcnn_plan_options *o, const struct problem 
     if (named >= 0)
         return named;
     for (int i = 0; i < o->override_count; i++)
-        if (is_for_all(&o->overrides[i]) && op_algo_find(p->op, o->overrides[i].algo) >= 0)
+        if (override_is_for_all(&o->overrides[i]) && op_algo_find(p->op, o->overrides[i].algo) >= 0)
             return i;
     return -1;
 }
@@ -156,7 +156,7 @@ static bool rejected(const struct candidate *c)
     return c->verdict == CANDIDATE_REJECTED;
 }
 
-static const struct algo_def *quick_algo(const struct op_def *op)
+const struct algo_def *quick_algo(const struct op_def *op)
 {
     for (const struct algo_def *const *a = op_algos(op); *a; a++)
         if ((*a)->quick)
@@ -180,6 +180,14 @@ static const char *taken_before(const struct problem *p, enum candidate_verdict 
     const char *soon = soon_built(p), *like = soon ? NULL : like_find(p);
     *how = soon ? CANDIDATE_CHOSEN_AS_SOON_BUILT : CANDIDATE_CHOSEN_AS_LIKE;
     return soon ? soon : like;
+}
+
+bool algo_is_rejected(const struct algo_def *algo, const struct problem *p)
+{
+    struct decision unused;
+    struct candidate c = {.algo = algo};
+    judge(&c, &unused, p);
+    return rejected(&c);
 }
 
 const struct algo_def *algo_preferred(const struct problem *p)
@@ -276,7 +284,7 @@ static enum clcnn_status pick_algo(int *pick, enum candidate_verdict *how, const
     enum clcnn_status st = CLCNN_OK;
     const char *note;
     const bool follows =
-        asked && (!is_for_all(asked) || usable(&note, c->candidates, c->n, asked->algo) >= 0);
+        asked && (!override_is_for_all(asked) || usable(&note, c->candidates, c->n, asked->algo) >= 0);
     const char *wanted = follows ? asked->algo : NULL;
     const struct candidate *last = &c->candidates[c->n - 1];
     const char *before = taken_before(p, how), *known = wanted ? NULL : wisdom_find(p);
@@ -436,63 +444,5 @@ enum clcnn_status select_for_layer(struct emit *e, struct node *n, const struct 
     c->candidates = NULL;
 done:
     choice_free(c);
-    return st;
-}
-
-/* ---- merged layers taken apart -------------------------------------------------------------------------------- */
-
-/* Whether the override is meant for this part of a merged layer, and can be. */
-static bool meant_for(const struct clcnn_override *o, const struct node *part)
-{
-    return (is_for_all(o) || strcmp(o->layer, part->name) == 0) && op_algo_find(part->op, o->algo) >= 0;
-}
-
-/* Whether the user asks a part of n for an algorithm that cannot compute the whole. */
-static bool asks_for_part(const struct blueprint *bp, const struct clcnn_plan_options *o,
-                          const struct node *n, const struct problem *p)
-{
-    const int i = override_of(o, p);
-    struct decision unused;
-    if (i < 0 || !(meant_for(&o->overrides[i], &bp->graph->nodes[n->merged->first]) ||
-                   meant_for(&o->overrides[i], &n->merged->last)))
-        return false;
-    const int whole = op_algo_find(p->op, o->overrides[i].algo);
-    if (whole < 0)
-        return true;
-    struct candidate c = {.algo = op_algos(p->op)[whole]};
-    judge(&c, &unused, p);
-    return rejected(&c);
-}
-
-/* Whether a part of n has an algorithm that is soon built. */
-static bool has_quick_part(const struct blueprint *bp, const struct node *n)
-{
-    return quick_algo(bp->graph->nodes[n->merged->first].op) || quick_algo(n->merged->last.op);
-}
-
-enum clcnn_status blueprint_take_apart(struct blueprint *bp, const struct clcnn_plan_options *options,
-                                       struct clcnn_err *err)
-{
-    enum clcnn_status st = CLCNN_OK;
-    if (options->override_count == 0 && !options->quick)
-        return CLCNN_OK;
-    blueprint_least_arena(bp);
-    for (int i = 0; i < bp->graph->n_nodes; i++) {
-        struct node *n = &bp->graph->nodes[i];
-        if (n->dead || !n->merged)
-            continue;
-        struct operand *ops = clcnn_calloc((size_t)(n->n_in + n->n_out), sizeof *ops);
-        if (!ops)
-            return clcnn_fail_mem(err, (size_t)(n->n_in + n->n_out) * sizeof *ops);
-        const struct problem p = open_problem(ops, bp, options, n);
-        const bool asked = asks_for_part(bp, options, n, &p), soon = options->quick && has_quick_part(bp, n);
-        free(ops);
-        if (!asked && !soon)
-            continue;
-        TRY(notes_add(&bp->notes, err, "take %s apart: a part of it has another algorithm%s", n->name,
-                      asked ? "" : ", which is soon built"));
-        graph_take_apart(bp->graph, n);
-    }
-done:
     return st;
 }

@@ -21,4 +21,11 @@ struct separable_blocked_args {
     i32 tiles, unused;           /* of a work-item */
 };
 
+/* With a 1x1 convolution before that, of `c` channels: inverted_blocked. The rest speaks of what this makes of them. */
+struct inverted_args {
+    struct separable_blocked_args tail; /* tiles: not used */
+    struct blocked_epilogue expand;
+    i32 c, rows; /* input channels; output rows of a work-item */
+};
+
 #endif

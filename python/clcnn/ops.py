@@ -33,7 +33,14 @@ MANY_OUTPUTS = (
 )
 # Of these, those on maps of bytes.
 ON_BYTES = ("to_bytes", "from_bytes", "byte_conv", "byte_max_pool", "byte_mean")
-MADE_BY_REWRITES = ("separable", "conv_pool", "squeeze_excite", "elementwise", *ON_BYTES)
+MADE_BY_REWRITES = (
+    "separable",
+    "inverted_residual",
+    "conv_pool",
+    "squeeze_excite",
+    "elementwise",
+    *ON_BYTES,
+)
 MADE_BY_LAYOUT = ("reorder",)  # steps of a plan, but no layers of anybody's graph
 # What training alone needs: ONNX has nothing like these, which are no layers of a network.
 TRAINING = (

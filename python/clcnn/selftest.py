@@ -81,6 +81,7 @@ def run(
     for op, uses in tried.items():
         yield from check_operator(target, op, uses, tell)
     yield from check_merged(target, "separable", "dw+pw", separable_pair())
+    yield from check_merged(target, "inverted_residual", "expand+dw+pw", inverted_block())
     yield from check_merged(target, "conv_pool", "conv+pool", pooled_convolution())
     yield from check_merged(target, "squeeze_excite", "fc2", squeezed_map())
     yield from check_merged(target, "elementwise", "scale", scaled_sum())
@@ -302,6 +303,17 @@ def separable_pair() -> Graph:
     graph = Graph()
     x = graph.input("x", (2, 16, 12, 11))
     middle = graph.apply("conv", x, depthwise, bias, padding=1, groups=16, name="dw")
+    graph.output(graph.apply("conv", graph.apply("relu", middle, name="act"), pointwise, name="pw"))
+    return graph
+
+
+def inverted_block() -> Graph:
+    """A 1x1 convolution that makes the channels more, a depthwise and a 1x1 convolution."""
+    expand, depthwise, bias, pointwise = whole_numbers((32, 16, 1, 1), (32, 1, 3, 3), (32,), (24, 32, 1, 1))
+    graph = Graph()
+    wide = graph.apply("conv", graph.input("x", (2, 16, 9, 15)), expand, name="expand")
+    wide = graph.apply("relu", wide, name="wide")
+    middle = graph.apply("conv", wide, depthwise, bias, padding=1, groups=32, name="dw")
     graph.output(graph.apply("conv", graph.apply("relu", middle, name="act"), pointwise, name="pw"))
     return graph
 

@@ -39,10 +39,19 @@ FORMS = {
     "5x5": Form("conv", ((3, 32, 9, 11), (32, 32, 5, 5)), {"padding": (2,)}),
     "depthwise": Form("conv", ((3, 48, 14, 18), (48, 1, 3, 3)), {"padding": (1,), "groups": 48}),
     "separable": Form("separable", ((3, 192, 7, 14), (192, 1, 3, 3), (128, 192, 1, 1)), {"padding": (1,)}),
+    "inverted residual": Form(
+        "inverted_residual",
+        ((3, 24, 9, 15), (96, 24, 1, 1), (96, 1, 3, 3), (40, 96, 1, 1)),
+        {"padding": (1,)},
+    ),
     "linear": Form("linear", ((3, 1536), (80, 1536)), {}),
     "linear row": Form("linear", ((1, 1536), (80, 1536)), {}),
     "matmul": Form("matmul", ((3, 1536), (1536, 80)), {}),
 }
+
+
+# Where biases that there are not would be among the inputs.
+MERGED = {"separable": (2,), "inverted_residual": (2, 4)}
 
 
 def spread(
@@ -60,6 +69,9 @@ def spread(
     x = x * images * channels.reshape(1, -1, *tail)
     if form.op == "matmul":
         w = w / channels[:, None] * filters
+    elif len(between) == 2:  # the first weights read the channels, and the last ones have the filters
+        between[0] = between[0] / channels.reshape(1, -1, *tail)
+        w = w * np.broadcast_to(filters, len(w)).reshape(-1, 1, *tail)
     else:
         groups = form.attrs.get("groups", 1)
         undone = np.repeat(channels.reshape(groups, -1), len(w) // groups, axis=0)
@@ -122,10 +134,12 @@ class Layer:
     def __init__(self, device: _core.Device, form: Form, algo: str) -> None:
         graph = _core.Graph()
         values = [graph.input(f"x{i}", shape) for i, shape in enumerate(form.shapes)]
-        if form.op == "separable":  # what the rewriter makes one of
-            depthwise = form.attrs | {"groups": form.shapes[0][1]}
-            middle = graph.node("conv", "y", values[:2], depthwise)[0]
-            out = graph.node("conv", "z", [middle, values[2]], {})[0]
+        if form.op in MERGED:  # what the rewriter makes one of
+            x, *weights, last = values
+            for number, (w, shape) in enumerate(zip(weights, form.shapes[1:])):
+                depthwise = form.attrs | {"groups": shape[0]} if shape[1] == 1 else {}
+                x = graph.node("conv", f"y{number}" if number else "y", [x, w], depthwise)[0]
+            out = graph.node("conv", "z", [x, last], {})[0]
         else:
             out = graph.node(form.op, "y", values, form.attrs)[0]
         graph.output(out, "out")
@@ -142,8 +156,8 @@ class Layer:
 
     def exact(self, arrays: list[Array]) -> Array:
         wide = [a.astype(np.float64) for a in arrays]
-        if self.form.op == "separable":
-            wide.insert(2, None)
+        for place in MERGED.get(self.form.op, ()):
+            wide.insert(place, None)
         return REFERENCE[self.form.op](*wide, **self.form.attrs)
 
     def fits(self, arrays: list[Array]) -> bool:

@@ -56,13 +56,15 @@ EPILOGUES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
 
 
 def graph_of(nodes: Sequence[Node], shapes: Sequence[tuple[int, ...]]) -> tuple[Node, ...]:
-    """The nodes as a user writes them: `separable` and `squeeze_excite`, which only the rewriter makes, are
-    what it makes them of; `reorder`, which only layout makes, is on both sides of a pooling of single
-    elements on channel blocks. `shapes`: of the case's inputs."""
+    """The nodes as a user writes them: operators that only the rewriter makes are what it makes them of;
+    `reorder`, which only layout makes, is on both sides of a pooling of single elements on channel blocks.
+    `shapes`: of the case's inputs."""
     first, *rest = nodes
     if first.op == "reorder":
         return (Node("max_pool", first.inputs, {"kernel_size": (1,)}, first.output),)
-    parts = {"separable": _separated, "squeeze_excite": _squeezed}.get(first.op)
+    parts = {"separable": _separated, "inverted_residual": _inverted, "squeeze_excite": _squeezed}.get(
+        first.op
+    )
     return (*(parts(first, shapes) if parts else (first,)), *rest)
 
 
@@ -74,6 +76,17 @@ def _separated(merged: Node, shapes: Sequence[tuple[int, ...]]) -> tuple[Node, .
     if "activation" in merged.attrs:
         parts.append(Node(merged.attrs["activation"], ("dw_y",), {}, "dw_act"))
     return (*parts, Node("conv", (parts[-1].output, pw, pw_bias), {}, merged.output))
+
+
+def _inverted(merged: Node, shapes: Sequence[tuple[int, ...]]) -> tuple[Node, ...]:
+    """A 1x1 convolution, the activation and what is separable."""
+    x, w, bias, *others = merged.inputs
+    attrs = {name: value for name, value in merged.attrs.items() if name != "expand_activation"}
+    parts = [Node("conv", (x, w, bias), {}, "expand_y")]
+    if "expand_activation" in merged.attrs:
+        parts.append(Node(merged.attrs["expand_activation"], ("expand_y",), {}, "expand_act"))
+    tail = Node("separable", (parts[-1].output, *others), attrs, merged.output)
+    return (*parts, *_separated(tail, [(shapes[0][0], shapes[1][0])]))
 
 
 def _squeezed(gate: Node, shapes: Sequence[tuple[int, ...]]) -> tuple[Node, ...]:

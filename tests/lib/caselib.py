@@ -4,7 +4,7 @@ tests/cases/ has small cases, which tests run as they are. benchmarks/cases/ has
 benchmarks/layers.py times; tests run the convolutions among them, shrunk (`Case.shrunk`), or at full size
 with --run-slow. A file may have the same name in both.
 
-Convolutions (conv, conv_transpose, separable) are sequences of letter and number:
+Convolutions (conv, conv_transpose, separable, inverted_residual) are sequences of letter and number:
 
     conv n2 c64 h56 w56 k64 r3 s3 u1 p1 "resnet50:layer1.0.conv2"
 
@@ -12,7 +12,8 @@ Convolutions (conv, conv_transpose, separable) are sequences of letter and numbe
 follows from which of d, h, w are there), ``u`` stride, ``p`` padding, ``l`` dilation, ``o`` output padding,
 each one number or one a dimension (``u2x1``; padding also begins then ends, ``p0x1x2x1``), ``g`` groups,
 ``b0`` without bias (default ``b1``), ``e:add+relu`` the operators that follow in the graph (see EPILOGUES),
-``m:relu`` the one between the two convolutions of ``separable``, ``density=0.1`` or ``clustered=0.1`` what
+``m:relu`` the one between the two convolutions of ``separable``, ``q`` and ``i:relu`` the channels that the
+first of three makes in ``inverted_residual`` and what follows it, ``density=0.1`` or ``clustered=0.1`` what
 share of the map is not zero (casedata.PLACES), and a label ``"net:layer"`` in double quotes. ``conv_pool`` is
 written as ``conv``, with a pooling at the end of ``e:``; its graph is that of ``conv``, and the rewriter
 makes the one layer of it. ``squeeze_excite n2 c24 h7 w7 k6 m:relu e:sigmoid`` is the gate of such a block,
@@ -249,7 +250,7 @@ def parse_case(text: str) -> Case:
 
 # ---- convolutions ------------------------------------------------------------------------------------------
 
-_TOKEN = re.compile(r"([ncdhwktrsuplogb])(\d+(?:x\d+)*)")
+_TOKEN = re.compile(r"([ncdhwktrsuplogbq])(\d+(?:x\d+)*)")
 _KERNEL = {"d": "t", "h": "r", "w": "s"}
 
 
@@ -273,14 +274,14 @@ def _halved(fields: dict[str, str]) -> dict[str, str] | None:
 
 
 def _conv_words(words: list[str]) -> tuple[dict[str, tuple[int, ...]], dict[str, list[str]]]:
-    """Numbers by letter, the names after e: and m:, and where zeros are."""
+    """Numbers by letter, the names after e:, m: and i:, and where zeros are."""
     fields: dict[str, tuple[int, ...]] = {}
-    names: dict[str, list[str]] = {"e": [], "m": [], "zeros": []}
+    names: dict[str, list[str]] = {"e": [], "m": [], "i": [], "zeros": []}
     for word in words:
         token = _TOKEN.fullmatch(word)
         if token:
             fields[token[1]] = tuple(map(int, token[2].split("x")))
-        elif word[:2] in ("e:", "m:"):
+        elif word[:2] in ("e:", "m:", "i:"):
             names[word[0]] = word[2:].split("+")
         elif word.partition("=")[0] in PLACES:
             names["zeros"] = word.split("=")
@@ -320,14 +321,20 @@ def _parse_conv(text: str, op: str, words: list[str], label: str) -> Case:
         weights("w", (out, channels // groups, *kernel), terms, out)
         shape = conv_output_shape(x_shape, inputs[1].shape, **geometry)
         macs = math.prod(shape) * terms
-    elif op == "separable":
-        weights("dw", (channels, 1, *kernel), taps, channels)
-        weights("pw", (out, channels, *[1] * n), channels, out)
-        middle = conv_output_shape(x_shape, (channels, 1, *kernel), **geometry)
+    elif op in ("separable", "inverted_residual"):
+        (wide,) = fields.get("q", (channels,))
+        before = channels if op == "inverted_residual" else 0
+        if before:
+            weights("expand", (wide, channels, *[1] * n), channels, wide)
+        weights("dw", (wide, 1, *kernel), taps, wide)
+        weights("pw", (out, wide, *[1] * n), wide, out)
+        middle = conv_output_shape((batch, wide, *spatial), (wide, 1, *kernel), **geometry)
         shape = (batch, out, *middle[2:])
-        macs, terms = math.prod(middle) * (taps + out), channels + taps
-        if names["m"]:
-            attrs["activation"] = names["m"][0]
+        macs = batch * math.prod(spatial) * wide * before + math.prod(middle) * (taps + out)
+        terms = before + wide + taps
+        for letter, name in (("i", "expand_activation"), ("m", "activation")):
+            if names[letter]:
+                attrs[name] = names[letter][0]
     else:
         strides = geometry["stride"] * (n if len(geometry["stride"]) == 1 else 1)
         weights("w", (channels, out // groups, *kernel), terms // math.prod(strides), out)
@@ -472,6 +479,6 @@ def _products(op: str, shapes: list[tuple[int, ...]], attrs: dict[str, Any]) -> 
     return terms, math.prod(a) * columns
 
 
-_PARSERS = dict.fromkeys(("conv", "conv_transpose", "separable"), _parse_conv)
+_PARSERS = dict.fromkeys(("conv", "conv_transpose", "separable", "inverted_residual"), _parse_conv)
 _PARSERS |= {"conv_pool": _parse_conv_pool, "elementwise": _parse_elementwise}
 _PARSERS |= {"squeeze_excite": _parse_squeeze}

@@ -63,6 +63,11 @@ def products(op: str, arrays: list[Array], attrs: dict[str, Any]) -> tuple[Produ
         first = arrays[1].astype(np.float64)
         middle = REFERENCE["conv"](np.abs(x), np.abs(first), groups=x.shape[1], **attrs)
         return Products(middle, w, {}), w[0].size + first[0].size
+    if op == "inverted_residual":
+        expand, first = (a.astype(np.float64) for a in arrays[1:3])
+        wide = REFERENCE["conv"](np.abs(x), np.abs(expand))
+        middle = REFERENCE["conv"](wide, np.abs(first), groups=wide.shape[1], **attrs)
+        return Products(middle, w, {}), w[0].size + first[0].size + expand[0].size
     w = w.T if op == "matmul" else w
     return Products(x[:, :, None], w[:, :, None], {}), w[0].size
 

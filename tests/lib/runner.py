@@ -23,7 +23,15 @@ from clcnn.ops import MADE_BY_LAYOUT, MANY_OUTPUTS, ON_BYTES
 
 MAIN = "y0"  # name of the layer that computes a case's first operator
 CONVOLUTIONS = frozenset(
-    {"conv", "depthwise_nhwc", "conv_transpose", "separable", "conv_pool", "squeeze_excite"}
+    {
+        "conv",
+        "depthwise_nhwc",
+        "conv_transpose",
+        "separable",
+        "inverted_residual",
+        "conv_pool",
+        "squeeze_excite",
+    }
 )
 PRODUCTS = CONVOLUTIONS | {"linear", "matmul", "gemm"}
 
@@ -151,7 +159,9 @@ def has_blocks(device: _core.Device) -> bool:
 
 def merges(device: _core.Device, case: Case) -> bool:
     """Whether the rewriter makes one operator of the case's layers on this device: windows with a stride of
-    their own become part of a convolution on channel blocks only."""
+    their own become part of a convolution on channel blocks only, and there alone three convolutions are one."""
+    if case.op == "inverted_residual":
+        return has_blocks(device)
     strided = any(re.match(r"\w+pool[0-9x]+s", part) for part in case.epilogue)
     return case.op != "conv_pool" or has_blocks(device) or not strided
 

@@ -23,6 +23,14 @@ def _separable(inputs: Sequence[torch.Tensor | None], attrs: dict[str, Any]) -> 
     return run("conv", [run(attrs["activation"], [middle], {}), pw, pw_b], {})
 
 
+def _inverted_residual(inputs: Sequence[torch.Tensor | None], attrs: dict[str, Any]) -> torch.Tensor:
+    """A 1x1 convolution, an activation and what is separable."""
+    x, w, b, *others = inputs
+    tail = {name: value for name, value in attrs.items() if name != "expand_activation"}
+    wide = run(attrs["expand_activation"], [run("conv", [x, w, b], {})], {})
+    return _separable([wide, *others], tail)
+
+
 def _squeeze_excite(inputs: Sequence[torch.Tensor | None], attrs: dict[str, Any]) -> torch.Tensor:
     """Means of channels, a layer, an activation and a layer: 1x1 convolutions, or linear ones."""
     x, w1, b1, w2, b2 = inputs
@@ -34,7 +42,11 @@ def _squeeze_excite(inputs: Sequence[torch.Tensor | None], attrs: dict[str, Any]
 
 
 # Operators that no user writes.
-_MERGED = {"separable": _separable, "squeeze_excite": _squeeze_excite}
+_MERGED = {
+    "separable": _separable,
+    "inverted_residual": _inverted_residual,
+    "squeeze_excite": _squeeze_excite,
+}
 
 
 def run(op: str, inputs: Sequence[torch.Tensor | None], attrs: dict[str, Any]) -> Any:

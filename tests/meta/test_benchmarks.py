@@ -27,6 +27,7 @@ CASE_FILES = [
     "conv_transpose",
     "elementwise",
     "gemm",
+    "inverted_residual",
     "norm",
     "pool",
     "reduce",

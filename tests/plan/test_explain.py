@@ -37,6 +37,9 @@ MORE = (
     "separable n1 c6656 h1 w42 k64 r1 s1",
     "conv_pool n1 c1 h9 w1200 k8 r3 s3 p1 e:relu+maxpool3s2p1",
     "separable n1 c2048 h1 w1 k2048 r1 s1",
+    "inverted_residual n1 c4 h1 w14 q2049 k4 r1 s1",
+    "inverted_residual n1 c4 h3 w30 q2000 k4 r3 s3 p1",
+    "inverted_residual n1 c512 h1 w14 q2048 k8 r1 s1",
     "linear [64,4096] w[1100,4096]",
     "layer_norm [1,2,16,5] w[16] dim=2 dims=1",
 )

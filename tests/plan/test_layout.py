@@ -324,6 +324,7 @@ REMAINDERS = (
             "conv_transpose n2 c{c} h5 w9 k{c} r4 s3 u2 p1 e:add+relu",
             "conv_transpose n2 c{c} h5 w9 k{c} r4 s3 u2 p1 g{c} e:add+relu",
             "separable n2 c{c} h7 w9 k{c} r3 s3 p1 m:relu e:add",
+            "inverted_residual n2 c{c} h5 w15 q{c} k{c} r3 s3 p1 i:relu m:relu e:add",
             "conv_pool n2 c{c} h7 w9 k{c} r3 s3 p1 e:relu+maxpool2",
             "conv_pool n2 c3 h20 w22 k{c} r7 s7 u2 p3 e:relu+maxpool3s2p1",
             "conv_filter_grad [2,{c},7,9] [2,{c},7,9] kernel_size=3 padding=1",

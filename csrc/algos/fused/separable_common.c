@@ -5,13 +5,23 @@
 #include "algos/common/blocked.h"
 #include "algos/cost/cost.h"
 
+struct conv_attrs pointwise_attrs(int spatial)
+{
+    struct conv_attrs a = {.groups = 1};
+    a.stride.n = a.dilation.n = a.output_padding.n = spatial;
+    a.padding.n = 2 * spatial;
+    for (int i = 0; i < spatial; i++)
+        a.stride.v[i] = a.dilation.v[i] = 1;
+    return a;
+}
+
 void separable_parts(const struct problem *p, struct separable *out)
 {
     const struct separable_attrs *at = p->attrs;
     *out = (struct separable){
         .dw_in = {p->in[0], p->in[1], p->in[2]},
         .mid = {.shape = p->out[0].shape, .view = VIEW_NONE, .present = true},
-        .pw_attrs = {.groups = 1},
+        .pw_attrs = pointwise_attrs(p->in[0].shape.rank - 2),
         .dw = *p,
         .pw = *p,
     };
@@ -20,13 +30,6 @@ void separable_parts(const struct problem *p, struct separable *out)
     out->pw_in[0] = out->mid;
     out->pw_in[1] = p->in[3];
     out->pw_in[2] = p->in[4];
-
-    const int spatial = p->in[0].shape.rank - 2;
-    struct conv_attrs *pw = &out->pw_attrs;
-    pw->stride.n = pw->dilation.n = pw->output_padding.n = spatial;
-    pw->padding.n = 2 * spatial;
-    for (int i = 0; i < spatial; i++)
-        pw->stride.v[i] = pw->dilation.v[i] = 1;
 
     out->dw.op = out->pw.op = &op_conv;
     out->dw.n_in = out->pw.n_in = 3;
@@ -40,6 +43,38 @@ void separable_parts(const struct problem *p, struct separable *out)
     out->pw.attrs = &out->pw_attrs;
     out->pw.in = out->pw_in;
     out->pw.zeros = (struct clcnn_zeros){0};
+}
+
+void inverted_parts(const struct problem *p, struct inverted *out)
+{
+    const struct inverted_residual_attrs *at = p->attrs;
+    *out = (struct inverted){
+        .expand_in = {p->in[0], p->in[1], p->in[2]},
+        .wide = {.shape = p->in[0].shape, .view = VIEW_NONE, .present = true},
+        .expand_attrs = pointwise_attrs(p->in[0].shape.rank - 2),
+        .expand = *p,
+        .tail = *p,
+    };
+    out->wide.shape.dim[1] = p->in[1].shape.dim[0];
+    operand_set_layout(&out->wide, p->in[0].block);
+    out->tail_in[0] = out->wide;
+    for (int i = 1; i < COUNT_OF(out->tail_in); i++)
+        out->tail_in[i] = p->in[i + 2];
+
+    out->expand.op = &op_conv;
+    out->expand.n_in = COUNT_OF(out->expand_in);
+    out->expand.attrs = &out->expand_attrs;
+    out->expand.in = out->expand_in;
+    out->expand.out = &out->wide;
+    out->expand.add.present = false;
+    out->expand.act = (enum act)at->expand_act;
+    out->expand.p0 = at->expand_p0;
+    out->expand.p1 = at->expand_p1;
+    out->tail.op = &op_separable;
+    out->tail.n_in = COUNT_OF(out->tail_in);
+    out->tail.attrs = &at->tail;
+    out->tail.in = out->tail_in;
+    out->tail.zeros = (struct clcnn_zeros){0};
 }
 
 struct separable_args separable_args_of(const struct problem *p)
@@ -104,16 +139,21 @@ struct step *emit_separable(struct emit *e, const struct problem *p, const char 
     return s;
 }
 
-void blocked_middle(struct step *s, const struct separable *parts, int packed, struct separable_args *a)
+void blocked_middle_of(struct step *s, const struct separable *parts, int packed, struct separable_args *a)
 {
     const struct conv_args dw = conv_args_of(&parts->dw);
     const struct operand *bias = &parts->dw_in[2];
     define_depthwise(s, &parts->dw, &dw);
     step_define_id(s, "MID_ACT", act_identifier(act_as_clip(parts->dw.act, &a->mid_p0, &a->mid_p1)));
     step_define(s, "DW_BIAS", bias->present);
-    step_read(s, parts->dw_in[0].view);
     step_read(s, packed);
     step_read(s, bias->present ? bias->view : VIEW_NONE);
+}
+
+void blocked_middle(struct step *s, const struct separable *parts, int packed, struct separable_args *a)
+{
+    step_read(s, parts->dw_in[0].view);
+    blocked_middle_of(s, parts, packed, a);
 }
 
 double separable_effort(const struct conv_args *dw, const struct conv_args *pw, double cost)

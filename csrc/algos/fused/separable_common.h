@@ -13,6 +13,17 @@ struct separable {
 };
 void separable_parts(const struct problem *p, struct separable *out);
 
+/* Stride 1, no padding: of a 1x1 convolution of so many spatial dimensions. */
+struct conv_attrs pointwise_attrs(int spatial);
+
+/* An inverted residual as a 1x1 convolution and a separable problem; the same holds. */
+struct inverted {
+    struct operand expand_in[3], wide, tail_in[5]; /* wide has no view yet */
+    struct conv_attrs expand_attrs;
+    struct problem expand, tail;
+};
+void inverted_parts(const struct problem *p, struct inverted *out);
+
 /* For the kernels that do both at once (1-D and 2-D problems). */
 struct separable_args separable_args_of(const struct problem *p);
 /* Appends their step: x, dw weights and bias, packed pw weights, epilogue, y; defines of the middle. */
@@ -21,6 +32,8 @@ struct step *emit_separable(struct emit *e, const struct problem *p, const char 
 /* On channel blocks: the defines of the middle but DT (depthwise_tile.clh), and x, packed dw weights and bias; makes a clip of the
  * activation, whose bounds are in `a`. */
 void blocked_middle(struct step *s, const struct separable *parts, int packed, struct separable_args *a);
+/* The same without x. */
+void blocked_middle_of(struct step *s, const struct separable *parts, int packed, struct separable_args *a);
 /* Multiply-adds, and bytes with every operand but the middle read or written once. */
 void separable_cost(struct step *s, const struct problem *p, const struct separable_args *a);
 /* algo_def.effort_of() of one whose 1x1 convolution takes so many multiply-adds at the peak. */

@@ -1,4 +1,4 @@
-"""Convolution, transposed convolution and the fused depthwise-separable pair."""
+"""Convolution, transposed convolution, and what rewrites make of several convolutions."""
 
 from __future__ import annotations
 
@@ -191,6 +191,29 @@ def separable(
     return conv(middle, pw_w, pw_b, stride=(1,), padding=(0,), dilation=(1,), groups=1)
 
 
+def inverted_residual(
+    x: np.ndarray,
+    expand_w: np.ndarray,
+    expand_b: np.ndarray | None,
+    dw_w: np.ndarray,
+    dw_b: np.ndarray | None,
+    pw_w: np.ndarray,
+    pw_b: np.ndarray | None = None,
+    *,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    expand_activation: str = "identity",
+    activation: str = "identity",
+) -> np.ndarray:
+    """The 1x1 convolution with expand_w[M,C,1,..], `expand_activation`, then what `separable` says of the M
+    channels."""
+    wide = conv(x, expand_w, expand_b, stride=(1,), padding=(0,), dilation=(1,), groups=1)
+    wide = elementwise.ACTIVATIONS[expand_activation](wide)
+    geometry: Any = {"stride": stride, "padding": padding, "dilation": dilation}
+    return separable(wide, dw_w, dw_b, pw_w, pw_b, activation=activation, **geometry)
+
+
 def squeeze_excite(
     x: np.ndarray,
     w1: np.ndarray,
@@ -274,6 +297,14 @@ SPECS: dict[str, Spec] = {
     # The self-test tries these as the graphs that the rewriter makes them of.
     "separable": Spec(
         separable, FP32, (), whole=True, roles=("x", "weight", "bias", "weight", "bias"), domain=_rectified
+    ),
+    "inverted_residual": Spec(
+        inverted_residual,
+        FP32,
+        (),
+        whole=True,
+        roles=("x", "weight", "bias", "weight", "bias", "weight", "bias"),
+        domain=_rectified,
     ),
     "squeeze_excite": Spec(squeeze_excite, FP32, (), roles=("x", "weight", "bias", "weight", "bias")),
 }

@@ -304,7 +304,8 @@ SPECS: dict[str, Spec] = {
     "maximum": Spec(np.maximum, EXACT, BROADCAST),
 }
 
-# What `separable` may apply between its two convolutions: the unary operators without attributes.
+# What `separable` and `inverted_residual` may apply between their convolutions: the unary operators without
+# attributes.
 ACTIVATIONS: dict[str, Callable[..., Array]] = {
     name: SPECS[name].define
     for name in ("identity", "relu", "relu6", "sigmoid", "tanh", "hard_swish", "silu")

@@ -1,0 +1,65 @@
+/* inverted_split: the 1x1 convolution that makes the channels more, then the separable one, each by its own best algorithm, the
+ * wide map row-major or in channel blocks. */
+#include "algos/common/blocked.h"
+#include "algos/fused/separable_common.h"
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    (void)p, (void)why;
+    return true;
+}
+
+static void emit_parts(struct emit *e, struct inverted *parts)
+{
+    emit_middle(e, &parts->wide);
+    parts->tail_in[0] = parts->wide;
+    emit_sub(e, &parts->expand);
+    emit_sub(e, &parts->tail);
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    struct inverted parts;
+    inverted_parts(p, &parts);
+    emit_parts(e, &parts);
+}
+
+static bool blocked_applicable(const struct problem *p, struct why *why)
+{
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, blocked_map(p), NOT_A_MAP);
+    PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
+    return true;
+}
+
+static void blocked_emit(const struct problem *p, struct emit *e)
+{
+    struct inverted parts;
+    inverted_parts(p, &parts);
+    operand_set_layout(&parts.wide, p->block);
+    parts.tail_in[0] = parts.wide;
+    emit_parts(e, &parts);
+}
+
+const struct algo_def algo_inverted_residual_split_blocked = {
+    .name = "split_blocked",
+    .doc = "a 1x1, then a separable convolution, both on channel blocks",
+    .devices = DEVICES_CPU,
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .apart = true,
+    .src = LAYOUT_BLOCKED,
+    .dst = LAYOUT_BLOCKED,
+    .applicable = blocked_applicable,
+    .emit = blocked_emit,
+};
+
+const struct algo_def algo_inverted_residual_split = {
+    .name = "split",
+    .doc = "a 1x1, then a separable convolution, each by its own algorithm",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .apart = true,
+    .applicable = applicable,
+    .emit = emit,
+};
