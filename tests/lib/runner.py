@@ -159,7 +159,7 @@ def has_blocks(device: _core.Device) -> bool:
 
 def merges(device: _core.Device, case: Case) -> bool:
     """Whether the rewriter makes one operator of the case's layers on this device: windows with a stride of
-    their own become part of a convolution on channel blocks only, and there alone three convolutions are one."""
+    their own become part of a convolution on channel blocks only; there alone three convolutions are one."""
     if case.op == "inverted_residual":
         return has_blocks(device)
     strided = any(re.match(r"\w+pool[0-9x]+s", part) for part in case.epilogue)

@@ -1,4 +1,4 @@
-"""A 1x1 convolution, a depthwise and a 1x1 one become one layer, and are apart again where that gains nothing."""
+"""A 1x1 convolution, a depthwise and a 1x1 one become one layer, and are apart where that gains nothing."""
 
 from __future__ import annotations
 
