@@ -12,6 +12,7 @@ from clcnn.graph import Graph, Value
 
 # Kernels of a net: one takes about half a second to build. Vectors of 8 floats need more tiles (D-094).
 MOST, MOST_NARROW = 12, 16
+MORE = {"efficientnet_lite0": 1}  # windows of 3 and 5 at strides 1 and 2, in layers and in inverted residuals
 COMPILED_ANYWAY = {("resnet50", 1), ("googlenet", 1), ("densenet121", 1), ("efficientnet_lite0", 1)}
 
 
@@ -49,7 +50,8 @@ def test_networks_need_few_kernels(blocks: clcnn.Device, name: str, batch: int) 
     shape = (batch, *zoo.find(name).input_shape)
     with clcnn.compile(zoo.get(name), shape, device=blocks) as plan:
         found = variants(plan)
-    assert 2 < len(found) <= (MOST if blocks.float_width >= 16 else MOST_NARROW), "\n".join(found)
+    most = (MOST if blocks.float_width >= 16 else MOST_NARROW) + MORE.get(name, 0)
+    assert 2 < len(found) <= most, "\n".join(found)
 
 
 def test_a_larger_define_serves_all_that_allow_it(blocks: clcnn.Device) -> None:
