@@ -29,5 +29,7 @@ def try_any(device: _core.Device, case: Case, algo: str | None) -> bool:
 @pytest.mark.parametrize("op", OPERATORS)
 def test_any_data(device, op):
     cases = [case for case in quick_cases() if case.op == op and merges(device, case)]
+    if not cases:
+        pytest.skip("this device makes no such layers")
     ran = {algo for algo in OPERATORS[op]["algos"] if any(try_any(device, case, algo) for case in cases)}
     assert ran or any(try_any(device, case, None) for case in cases)  # views have no algorithm

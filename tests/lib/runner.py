@@ -159,8 +159,9 @@ def has_blocks(device: _core.Device) -> bool:
 
 def merges(device: _core.Device, case: Case) -> bool:
     """Whether the rewriter makes one operator of the case's layers on this device: windows with a stride of
-    their own become part of a convolution on channel blocks only; there alone three convolutions are one."""
-    if case.op == "inverted_residual":
+    their own become part of a convolution on channel blocks only; there alone three convolutions are one, and
+    maps change their layout."""
+    if case.op in ("inverted_residual", "reorder"):
         return has_blocks(device)
     strided = any(re.match(r"\w+pool[0-9x]+s", part) for part in case.epilogue)
     return case.op != "conv_pool" or has_blocks(device) or not strided
