@@ -49,11 +49,26 @@ static int held_of(const struct problem *p, const struct separable_args *a, cons
     return 0;
 }
 
-/* Rows enough for every core, as few groups as that needs: each makes the rows again that windows share with the group before. */
+/* Rows of the wide map that the next work-item shares, since their windows overlap. */
+static int shared_rows(const struct separable_args *a)
+{
+    return a->ker[0] > a->stride[0] ? a->ker[0] - a->stride[0] : 0;
+}
+
+/* Rows that the core with most work-items makes, when an image has so many of them. */
+static size_t rows_of_busiest(const struct problem *p, const struct separable_args *a, size_t runs)
+{
+    const size_t rows = ceil_div((size_t)a->out[0], runs) * (size_t)a->stride[0] + (size_t)shared_rows(a);
+    return ceil_div((size_t)a->n * runs, device_units(p->device)) * rows;
+}
+
 static int rows_of(const struct problem *p, const struct separable_args *a)
 {
-    const size_t groups = round_up((size_t)a->n, device_units(p->device));
-    return (int)ceil_div((size_t)a->out[0], groups / (size_t)a->n);
+    size_t best = 1;
+    for (size_t runs = 2; runs <= device_units(p->device) && runs <= (size_t)a->out[0]; runs++)
+        if (rows_of_busiest(p, a, runs) < rows_of_busiest(p, a, best))
+            best = runs;
+    return (int)ceil_div((size_t)a->out[0], best);
 }
 
 static struct conv_packing packing_of(const struct problem *p, const struct tile *tile)
@@ -72,9 +87,8 @@ static bool rows_stay_near(const struct problem *p, const struct scheme *s)
 /* Whether work-items make few rows that another one makes, too. */
 static bool rows_made_once(const struct separable_args *a, const struct scheme *s)
 {
-    const int shared = a->ker[0] - a->stride[0],
-              seams = (int)ceil_div((size_t)a->out[0], (size_t)s->rows) - 1;
-    return shared <= 0 || shared * seams <= INVERTED_AGAIN_RATIO * a->in[0];
+    const int seams = (int)ceil_div((size_t)a->out[0], (size_t)s->rows) - 1;
+    return shared_rows(a) * seams <= INVERTED_AGAIN_RATIO * a->in[0];
 }
 
 /* Whether each part would be computed by the same tiles, on its own: others take fewer products. */

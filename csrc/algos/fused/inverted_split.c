@@ -1,13 +1,6 @@
 /* inverted_split: the 1x1 convolution that makes the channels more, then the separable one, each by its own best algorithm, the
  * wide map row-major or in channel blocks. */
-#include "algos/common/blocked.h"
 #include "algos/fused/separable_common.h"
-
-static bool applicable(const struct problem *p, struct why *why)
-{
-    (void)p, (void)why;
-    return true;
-}
 
 static void emit_parts(struct emit *e, struct inverted *parts)
 {
@@ -22,14 +15,6 @@ static void emit(const struct problem *p, struct emit *e)
     struct inverted parts;
     inverted_parts(p, &parts);
     emit_parts(e, &parts);
-}
-
-static bool blocked_applicable(const struct problem *p, struct why *why)
-{
-    REQUIRE(why, p->block > 0, NO_BLOCKS);
-    REQUIRE(why, blocked_map(p), NOT_A_MAP);
-    PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
-    return true;
 }
 
 static void blocked_emit(const struct problem *p, struct emit *e)
@@ -50,7 +35,7 @@ const struct algo_def algo_inverted_residual_split_blocked = {
     .apart = true,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
-    .applicable = blocked_applicable,
+    .applicable = blocked_parts_applicable,
     .emit = blocked_emit,
 };
 
@@ -60,6 +45,6 @@ const struct algo_def algo_inverted_residual_split = {
     .error = ERROR_STRICT,
     .deterministic = true,
     .apart = true,
-    .applicable = applicable,
+    .applicable = parts_applicable,
     .emit = emit,
 };

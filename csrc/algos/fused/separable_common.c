@@ -77,6 +77,20 @@ void inverted_parts(const struct problem *p, struct inverted *out)
     out->tail.zeros = (struct clcnn_zeros){0};
 }
 
+bool parts_applicable(const struct problem *p, struct why *why)
+{
+    (void)p, (void)why;
+    return true;
+}
+
+bool blocked_parts_applicable(const struct problem *p, struct why *why)
+{
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, blocked_map(p), NOT_A_MAP);
+    PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
+    return true;
+}
+
 struct separable_args separable_args_of(const struct problem *p)
 {
     struct separable s;

@@ -24,6 +24,10 @@ struct inverted {
 };
 void inverted_parts(const struct problem *p, struct inverted *out);
 
+/* Of the algorithms that compute the parts one after the other: always, and on channel blocks. */
+bool parts_applicable(const struct problem *p, struct why *why);
+bool blocked_parts_applicable(const struct problem *p, struct why *why);
+
 /* For the kernels that do both at once (1-D and 2-D problems). */
 struct separable_args separable_args_of(const struct problem *p);
 /* Appends their step: x, dw weights and bias, packed pw weights, epilogue, y; defines of the middle. */

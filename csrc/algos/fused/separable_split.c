@@ -1,13 +1,6 @@
 /* separable_split: the two convolutions one after the other, each by its own best algorithm, the middle row-major or in channel
  * blocks. */
-#include "algos/common/blocked.h"
 #include "algos/fused/separable_common.h"
-
-static bool applicable(const struct problem *p, struct why *why)
-{
-    (void)p, (void)why;
-    return true;
-}
 
 static void emit_parts(struct emit *e, struct separable *parts)
 {
@@ -41,14 +34,6 @@ static void blocked_parts(const struct problem *p, struct separable *parts)
     parts->pw_in[0] = parts->mid;
 }
 
-static bool blocked_applicable(const struct problem *p, struct why *why)
-{
-    REQUIRE(why, p->block > 0, NO_BLOCKS);
-    REQUIRE(why, blocked_map(p), NOT_A_MAP);
-    PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
-    return true;
-}
-
 static void blocked_emit(const struct problem *p, struct emit *e)
 {
     struct separable parts;
@@ -64,7 +49,7 @@ const struct algo_def algo_separable_split_blocked = {
     .deterministic = true,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
-    .applicable = blocked_applicable,
+    .applicable = blocked_parts_applicable,
     .emit = blocked_emit,
 };
 
@@ -74,6 +59,6 @@ const struct algo_def algo_separable_split = {
     .error = ERROR_STRICT,
     .deterministic = true,
     .fp16_of = fp16_of,
-    .applicable = applicable,
+    .applicable = parts_applicable,
     .emit = emit,
 };
