@@ -121,6 +121,16 @@ bool conv_is_pointwise(const struct conv_args *a)
     return true;
 }
 
+struct conv_attrs conv_pointwise_attrs(int spatial)
+{
+    struct conv_attrs a = {.groups = 1};
+    a.stride.n = a.dilation.n = a.output_padding.n = spatial;
+    a.padding.n = 2 * spatial;
+    for (int i = 0; i < spatial; i++)
+        a.stride.v[i] = a.dilation.v[i] = 1;
+    return a;
+}
+
 bool conv_is_dense(const struct conv_args *a)
 {
     return a->stride[1] == 1 && a->stride[2] == 1 && a->dil[1] == 1 && a->dil[2] == 1;

@@ -4,29 +4,22 @@
 #include "algos/cost/cost.h"
 #include "algos/fused/separable_common.h"
 
-/* Register tiles of t pixels, of which the depthwise part computes dt at a time, x kv vectors of filters. */
-struct tile {
-    int t, dt, kv;
-};
-static const struct tile wide_tiles[] = {{14, 7, 2}, {7, 7, 4}, {8, 8, 2}},
-                         narrow_tiles[] = {{6, 6, 2}, {4, 4, 3}};
-
 struct scheme {
-    struct tile tile;
+    struct separable_tile tile;
     int channels; /* of the wide map, at most */
     int held;     /* floats of its rows, at most; 0: they do not fit */
     int rows;     /* of the output, of a work-item */
 };
 
 /* The tile that computes least beyond the edges of a row; the first of equals. */
-static struct tile tile_of(const struct problem *p, const struct separable_args *a)
+static struct separable_tile tile_of(const struct problem *p, const struct separable_args *a)
 {
-    const bool wide = p->block == 16;
-    const struct tile *tiles = wide ? wide_tiles : narrow_tiles;
-    struct tile best = {0};
+    int count;
+    const struct separable_tile *tiles = separable_tiles(p, &count);
+    struct separable_tile best = {0};
     size_t least = 0;
-    for (int i = 0; i < (wide ? COUNT_OF(wide_tiles) : COUNT_OF(narrow_tiles)); i++) {
-        const struct tile *t = &tiles[i];
+    for (int i = 0; i < count; i++) {
+        const struct separable_tile *t = &tiles[i];
         const size_t pixels = (size_t)a->in[0] * round_up((size_t)a->in[1], (size_t)t->t) +
                               (size_t)a->out[0] * round_up((size_t)a->out[1], (size_t)t->t);
         if (a->in[1] >= t->t && (!best.t || pixels < least)) {
@@ -71,7 +64,7 @@ static int rows_of(const struct problem *p, const struct separable_args *a)
     return (int)ceil_div((size_t)a->out[0], best);
 }
 
-static struct conv_packing packing_of(const struct problem *p, const struct tile *tile)
+static struct conv_packing packing_of(const struct problem *p, const struct separable_tile *tile)
 {
     return (struct conv_packing){.block = tile->kv * p->block};
 }

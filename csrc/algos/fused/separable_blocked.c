@@ -4,24 +4,16 @@
 #include "algos/cost/cost.h"
 #include "algos/fused/separable_common.h"
 
-/* Register tiles of t pixels, computed dt at a time by the depthwise part, x kv vectors of filters; cost of one multiply-add
- * with 16-float vectors, measured. Narrow machines have half the registers. */
-static const struct tile {
-    int t, dt, kv;
-    double cost;
-} wide_tiles[] = {{14, 7, 2, 1.0}, {7, 7, 4, 1.04}, {8, 8, 2, 1.1}},
-  narrow_tiles[] = {{6, 6, 2, 1.0}, {4, 4, 3, 1.0}};
-
 /* The tile that computes least beyond the edges of the output; the first of equals. */
-static struct tile tile_of(const struct problem *p)
+static struct separable_tile tile_of(const struct problem *p)
 {
     const struct clcnn_shape *y = &p->out[0].shape;
     const size_t q = (size_t)y->dim[y->rank - 1], k = (size_t)y->dim[1];
-    const bool wide = p->block == 16;
-    const struct tile *tiles = wide ? wide_tiles : narrow_tiles;
-    struct tile best = tiles[0];
+    int count;
+    const struct separable_tile *tiles = separable_tiles(p, &count);
+    struct separable_tile best = tiles[0];
     double least = 0.0;
-    for (int i = 0; i < (wide ? COUNT_OF(wide_tiles) : COUNT_OF(narrow_tiles)); i++) {
+    for (int i = 0; i < count; i++) {
         const size_t t = (size_t)tiles[i].t, filters = (size_t)(tiles[i].kv * p->block);
         const double work = tiles[i].cost * (double)(ceil_div(q, t) * t * ceil_div(k, filters) * filters);
         if (i == 0 || work < least) {
@@ -33,12 +25,12 @@ static struct tile tile_of(const struct problem *p)
 }
 
 struct scheme {
-    struct tile tile;
+    struct separable_tile tile;
     int channels; /* of the middle, at most */
     size_t tiles; /* of an image */
 };
 
-static size_t tiles_of(const struct problem *p, const struct tile *tile)
+static size_t tiles_of(const struct problem *p, const struct separable_tile *tile)
 {
     const struct clcnn_shape *y = &p->out[0].shape;
     const size_t width = (size_t)y->dim[y->rank - 1];
@@ -46,7 +38,7 @@ static size_t tiles_of(const struct problem *p, const struct tile *tile)
 }
 
 /* Two sizes of the middle, so that few variants are built; 0: it does not fit. */
-static int channels_of(const struct problem *p, const struct tile *tile)
+static int channels_of(const struct problem *p, const struct separable_tile *tile)
 {
     const int mid = p->in[1].shape.dim[0], channels = mid <= 512 ? 512 : 2048;
     return mid <= channels && p->device->local_mem_bytes >= sizeof(float) * (size_t)(tile->t * channels)
@@ -56,11 +48,11 @@ static int channels_of(const struct problem *p, const struct tile *tile)
 
 static struct scheme scheme_of(const struct problem *p)
 {
-    const struct tile tile = tile_of(p);
+    const struct separable_tile tile = tile_of(p);
     return (struct scheme){tile, channels_of(p, &tile), tiles_of(p, &tile)};
 }
 
-static struct conv_packing packing_of(const struct problem *p, const struct tile *tile)
+static struct conv_packing packing_of(const struct problem *p, const struct separable_tile *tile)
 {
     return (struct conv_packing){.block = tile->kv * p->block};
 }

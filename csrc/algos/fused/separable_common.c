@@ -5,14 +5,14 @@
 #include "algos/common/blocked.h"
 #include "algos/cost/cost.h"
 
-struct conv_attrs pointwise_attrs(int spatial)
+static const struct separable_tile wide_tiles[] = {{14, 7, 2, 1.0}, {7, 7, 4, 1.04}, {8, 8, 2, 1.1}};
+static const struct separable_tile narrow_tiles[] = {{6, 6, 2, 1.0}, {4, 4, 3, 1.0}};
+
+const struct separable_tile *separable_tiles(const struct problem *p, int *count)
 {
-    struct conv_attrs a = {.groups = 1};
-    a.stride.n = a.dilation.n = a.output_padding.n = spatial;
-    a.padding.n = 2 * spatial;
-    for (int i = 0; i < spatial; i++)
-        a.stride.v[i] = a.dilation.v[i] = 1;
-    return a;
+    const bool wide = p->block == 16;
+    *count = wide ? COUNT_OF(wide_tiles) : COUNT_OF(narrow_tiles);
+    return wide ? wide_tiles : narrow_tiles;
 }
 
 void separable_parts(const struct problem *p, struct separable *out)
@@ -21,7 +21,7 @@ void separable_parts(const struct problem *p, struct separable *out)
     *out = (struct separable){
         .dw_in = {p->in[0], p->in[1], p->in[2]},
         .mid = {.shape = p->out[0].shape, .view = VIEW_NONE, .present = true},
-        .pw_attrs = pointwise_attrs(p->in[0].shape.rank - 2),
+        .pw_attrs = conv_pointwise_attrs(p->in[0].shape.rank - 2),
         .dw = *p,
         .pw = *p,
     };
@@ -51,7 +51,7 @@ void inverted_parts(const struct problem *p, struct inverted *out)
     *out = (struct inverted){
         .expand_in = {p->in[0], p->in[1], p->in[2]},
         .wide = {.shape = p->in[0].shape, .view = VIEW_NONE, .present = true},
-        .expand_attrs = pointwise_attrs(p->in[0].shape.rank - 2),
+        .expand_attrs = conv_pointwise_attrs(p->in[0].shape.rank - 2),
         .expand = *p,
         .tail = *p,
     };

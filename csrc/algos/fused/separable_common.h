@@ -13,9 +13,6 @@ struct separable {
 };
 void separable_parts(const struct problem *p, struct separable *out);
 
-/* Stride 1, no padding: of a 1x1 convolution of so many spatial dimensions. */
-struct conv_attrs pointwise_attrs(int spatial);
-
 /* An inverted residual as a 1x1 convolution and a separable problem; the same holds. */
 struct inverted {
     struct operand expand_in[3], wide, tail_in[5]; /* wide has no view yet */
@@ -23,6 +20,14 @@ struct inverted {
     struct problem expand, tail;
 };
 void inverted_parts(const struct problem *p, struct inverted *out);
+
+/* Register tiles of t pixels, computed dt at a time by the depthwise part, x kv vectors of filters; cost of one multiply-add
+ * with 16-float vectors, measured. Those for the device's vectors: narrow machines have half the registers. */
+struct separable_tile {
+    int t, dt, kv;
+    double cost;
+};
+const struct separable_tile *separable_tiles(const struct problem *p, int *count);
 
 /* Of the algorithms that compute the parts one after the other: always, and on channel blocks. */
 bool parts_applicable(const struct problem *p, struct why *why);

@@ -1,4 +1,5 @@
 /* squeeze_excite_split: the means, then two layers, each by its own best algorithm. */
+#include "algos/conv/conv_common.h"
 #include "algos/fused/squeeze_excite_common.h"
 
 /* The problems point into this struct: do not copy it. */
@@ -42,18 +43,12 @@ static void parts_of(const struct problem *p, struct parts *out)
         .in1 = {values_of(p, p->in[0].shape.dim[1]), p->in[SQUEEZE_W1], p->in[SQUEEZE_B1]},
         .in2 = {values_of(p, p->in[SQUEEZE_W1].shape.dim[0]), p->in[SQUEEZE_W2], p->in[SQUEEZE_B2]},
         .pool_attrs.output_size.n = spatial,
-        .conv_attrs = {.stride.n = spatial,
-                       .dilation.n = spatial,
-                       .output_padding.n = spatial,
-                       .padding.n = 2 * spatial,
-                       .groups = 1},
+        .conv_attrs = conv_pointwise_attrs(spatial),
     };
     out->mean = out->in1[0];
     out->mean.shape = p->in[0].shape;
-    for (int d = 0; d < spatial; d++) {
+    for (int d = 0; d < spatial; d++)
         out->mean.shape.dim[2 + d] = out->pool_attrs.output_size.v[d] = 1;
-        out->conv_attrs.stride.v[d] = out->conv_attrs.dilation.v[d] = 1;
-    }
     out->pool = layer_of(p, out, out->in1, &out->mean);
     out->pool.op = &op_adaptive_avg_pool;
     out->pool.attrs = &out->pool_attrs;
