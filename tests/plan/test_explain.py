@@ -118,7 +118,7 @@ SMALL_GROUPS = ("lstm [4,192] [2,48] [2,48] w[192,48]",)
 SEPARABLE = ("separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu",)  # the same, with "fused"
 SQUEEZED = tuple(f"squeeze_excite n1 c{c} h2 w1 k160 linear" for c in (1024, 4000))  # with "split"
 TENSOR_CORES = {"attention_mma", "conv_sum_parts", "gemm_mma", "gemm_sum_parts", "rows_norm_cores"}
-TENSOR_CORES |= {path.stem for path in ROOT.glob("kernels/conv_nvidia/*.cl")}
+TENSOR_CORES |= {path.stem for path in ROOT.glob("kernels/*_nvidia/*.cl")}
 # Compiles, runs and checks cases with the algorithm given first ("": by rule), options and device; prints
 # the reasons of all candidates.
 CHILD = """

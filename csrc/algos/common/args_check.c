@@ -20,6 +20,7 @@
 #include "conv_cpu/stem_args.h"
 #include "conv_cpu/strassen_args.h"
 #include "conv_nvidia/conv_nvidia_args.h"
+#include "filter_grad_nvidia/filter_grad_nvidia_args.h"
 #include "elementwise/elementwise_args.h"
 #include "fused/conv_pool_args.h"
 #include "fused/separable_args.h"

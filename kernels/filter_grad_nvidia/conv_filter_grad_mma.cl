@@ -16,7 +16,7 @@
  * Defines: WG 128 or 256, BM, BN (multiples of 32), WM (warps along rows), BK 16 or 32, DY_WIDE, X_WIDE 0 or 1,
  * PRODUCTS 1 or 3; all required. */
 #include "common/clcnn.clh"
-#include "conv_nvidia/conv_nvidia_args.h"
+#include "filter_grad_nvidia/filter_grad_nvidia_args.h"
 #include "conv_nvidia/mma.clh"
 #ifndef FN
 #define FN(x) conv_filter_grad_mma_##x
@@ -37,8 +37,8 @@
 #define COLUMN_AT(apart) ((apart)*BK) /* steps are exchanged alike four sides further */
 #define POSITIONS BN
 #define FILTERS BM
-#include "conv_nvidia/filter_grad.clh"
-#include "conv_nvidia/filter_grad_windows.clh"
+#include "filter_grad_nvidia/filter_grad.clh"
+#include "filter_grad_nvidia/filter_grad_windows.clh"
 
 /* The next chunk of both operands; the walks go on. */
 void FN(load)(uint to, struct FN(walk) *wy, struct FN(walk) *wx, const int2 at[COLUMNS], const struct FN(tile) *t,

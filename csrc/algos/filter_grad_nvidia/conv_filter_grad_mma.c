@@ -1,9 +1,9 @@
 /* conv_filter_grad_mma: the gradient of filters as an implicit matrix product on NVIDIA's tensor cores, either float32 as
- * sums of two tf32 values (mma) or operands rounded to tf32 (tf32); see kernels/conv_nvidia/conv_filter_grad_mma.cl. */
+ * sums of two tf32 values (mma) or operands rounded to tf32 (tf32); see kernels/filter_grad_nvidia/conv_filter_grad_mma.cl. */
 #include "algos/common/rows.h"
-#include "algos/conv_nvidia/conv_filter_grad_mma.h"
+#include "algos/filter_grad_nvidia/conv_filter_grad_mma.h"
 #include "algos/cost/cost.h"
-#include "conv_nvidia/conv_nvidia_args.h"
+#include "filter_grad_nvidia/filter_grad_nvidia_args.h"
 
 #define MAX_SPLIT_K 512 /* filters are few, and pixels many */
 

@@ -10,7 +10,7 @@
  * Index map: group = (g * blocks + b) * chunks + q.
  * Work-group: WG items. Local memory: none. Defines: WG (any), BM (a multiple of 8, default 64). */
 #include "common/clcnn.clh"
-#include "conv_nvidia/conv_nvidia_args.h"
+#include "filter_grad_nvidia/filter_grad_nvidia_args.h"
 #ifndef FN
 #define FN(x) conv_filter_grad_cores_##x
 #endif

@@ -1,11 +1,11 @@
 /* conv_filter_grad_scaled: the gradient of filters as an implicit matrix product of scaled halves on Hopper's tensor cores;
- * see kernels/conv_nvidia/conv_filter_grad_scaled.cl. */
+ * see kernels/filter_grad_nvidia/conv_filter_grad_scaled.cl. */
 #include <float.h>
 
 #include "algos/common/rows.h"
-#include "algos/conv_nvidia/conv_filter_grad_mma.h"
+#include "algos/filter_grad_nvidia/conv_filter_grad_mma.h"
 #include "algos/cost/cost.h"
-#include "conv_nvidia/conv_nvidia_args.h"
+#include "filter_grad_nvidia/filter_grad_nvidia_args.h"
 
 enum {
     GROUP = 384,

@@ -12,7 +12,7 @@
  * Work-group: WG items. Local memory: 8 floats a work-item. Defines: WG (a multiple of 8, from 64 on), KEPT: positions
  * that a work-item holds at a time, of short lines all; required. */
 #include "common/clcnn.clh"
-#include "conv_nvidia/conv_nvidia_args.h"
+#include "filter_grad_nvidia/filter_grad_nvidia_args.h"
 #ifndef FN
 #define FN(x) conv_filter_grad_halves_##x
 #endif

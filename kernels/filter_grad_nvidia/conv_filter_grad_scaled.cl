@@ -18,7 +18,7 @@
  * Work-group: WG. Local memory: LINES_LOCAL bytes (LOCAL_BYTES of wgmma.clh).
  * Defines: WG 384, BN 128 or 64, SLOTS, DEPTH (of a chunk, a multiple of 16); all required. */
 #include "common/clcnn.clh"
-#include "conv_nvidia/conv_nvidia_args.h"
+#include "filter_grad_nvidia/filter_grad_nvidia_args.h"
 #ifndef FN
 #define FN(x) conv_filter_grad_scaled_##x
 #endif

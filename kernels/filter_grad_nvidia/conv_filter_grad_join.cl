@@ -8,7 +8,7 @@
  * Work-group: WG items. Local memory: JOIN_FILTERS times JOIN_RESULTS + 1 floats. Defines: WG (a multiple of
  * JOIN_FILTERS). */
 #include "common/clcnn.clh"
-#include "conv_nvidia/conv_nvidia_args.h"
+#include "filter_grad_nvidia/filter_grad_nvidia_args.h"
 #ifndef FN
 #define FN(x) conv_filter_grad_join_##x
 #endif

@@ -1,11 +1,11 @@
 /* conv_filter_grad_wgmma: the gradient of filters as an implicit matrix product on Hopper's tensor cores, by rows of x; in
- * the forms of conv_filter_grad_mma.c. See kernels/conv_nvidia/conv_filter_grad_wgmma.cl. */
+ * the forms of conv_filter_grad_mma.c. See kernels/filter_grad_nvidia/conv_filter_grad_wgmma.cl. */
 #include <float.h>
 
 #include "algos/common/rows.h"
-#include "algos/conv_nvidia/conv_filter_grad_mma.h"
+#include "algos/filter_grad_nvidia/conv_filter_grad_mma.h"
 #include "algos/cost/cost.h"
-#include "conv_nvidia/conv_nvidia_args.h"
+#include "filter_grad_nvidia/filter_grad_nvidia_args.h"
 
 enum {
     GROUP = 512,

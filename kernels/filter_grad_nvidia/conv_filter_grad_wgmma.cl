@@ -18,7 +18,7 @@
  * Work-group: WG. Local memory: the stages and three barriers each, ROWS_LOCAL bytes (LOCAL_BYTES of wgmma.clh).
  * Defines: WG 512, BM 128 or 64, BN 128, BK 32, PRODUCTS 1 or 3; all required. */
 #include "common/clcnn.clh"
-#include "conv_nvidia/conv_nvidia_args.h"
+#include "filter_grad_nvidia/filter_grad_nvidia_args.h"
 #include "conv_nvidia/mma.clh"
 #ifndef FN
 #define FN(x) conv_filter_grad_wgmma_##x
@@ -41,7 +41,7 @@
 #define MULTIPLY_REGISTERS 192
 #define POSITIONS BN
 #define FILTERS BM
-#include "conv_nvidia/filter_grad.clh"
+#include "filter_grad_nvidia/filter_grad.clh"
 
 /* Barriers of stages: copied, made, and free again. */
 struct FN(bars) {

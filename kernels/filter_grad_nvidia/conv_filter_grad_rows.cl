@@ -7,7 +7,7 @@
  * Index map: item = row * quads + quad of y, rows of all images.
  * Work-group: WG items. Local memory: none. Defines: WG (any). */
 #include "common/clcnn.clh"
-#include "conv_nvidia/conv_nvidia_args.h"
+#include "filter_grad_nvidia/filter_grad_nvidia_args.h"
 #ifndef FN
 #define FN(x) conv_filter_grad_rows_##x
 #endif
