@@ -1,4 +1,5 @@
-/* filter_grad_nvidia_args.h: argument blocks of the gradients of filters on tensor cores; the rules are those of args_base.h. */
+/* filter_grad_nvidia_args.h: argument blocks of the gradients of filters on tensor cores; the rules are those of
+ * args_base.h. */
 #ifndef CLCNN_FILTER_GRAD_NVIDIA_ARGS_H
 #define CLCNN_FILTER_GRAD_NVIDIA_ARGS_H
 

@@ -79,7 +79,7 @@ ON_NVIDIA = (
     "conv n1 c16 h9 w9 k4 r3 s3",
     "conv n1 c16 h3 w60 k16 r3 s3 p1",
     "conv n1 c512 h2 w2 k32 r3 s3 p1",
-    "conv n1 c3 h9 w9 k4 r3 s3 p1 l2",
+    "conv n1 c3 h80 w80 k4 r3 s3 l38",
     "conv n1 c1 h1 w64 k32 r1 s9",
     "conv n1 c8 h40 w40 k32 r15 s15 u4",
     "conv n1 c16 d3 h5 w5 k16 t3 r3 s3 p1",

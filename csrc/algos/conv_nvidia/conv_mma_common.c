@@ -381,19 +381,19 @@ static int emit_pack_phases(struct emit *e, const struct problem *p, const struc
     return view;
 }
 
-/* Every tile of mma takes the same packing. */
-static const struct mma_form ampere = {MMA_AMPERE, MMA_FLOAT32, 0};
-
-size_t mma_filters_workspace(const struct problem *p, const struct conv_args *a)
+size_t mma_filters_workspace(const struct problem *p, const struct conv_args *a, struct mma_filters filters)
 {
-    const struct layout l = layout_of(a);
-    return p->in[1].constant ? 0 : packed_bytes(a, &l, &tiles[0], ampere.products);
+    const struct layout l = {GATHER_POSITIONS, filters.padded, filters.depth};
+    return p->in[1].constant
+               ? 0
+               : packed_bytes(a, &l, &tiles[0], filters.products); /* all tiles of mma take them */
 }
 
-struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, const struct conv_args *a)
+int emit_mma_filters(struct emit *e, const struct problem *p, const struct conv_args *a,
+                     struct mma_filters filters)
 {
-    const struct layout l = layout_of(a);
-    return (struct mma_filters){emit_pack(e, p, a, &l, &tiles[0], ampere), l.depth};
+    const struct layout l = {GATHER_POSITIONS, filters.padded, filters.depth};
+    return emit_pack(e, p, a, &l, &tiles[0], (struct mma_form){MMA_AMPERE, filters.products, 0});
 }
 
 /* of: the transposed convolution whose phases are the groups of a, or NULL; pool: as emit_mma_pooled() takes it, or 0. */

@@ -87,11 +87,13 @@ int emit_filter_sizes(struct emit *e, const struct problem *p, const struct conv
 int emit_hopper_filters(struct emit *e, const struct problem *p, const struct conv_args *a, int padded,
                         int block);
 
-/* For few channels: the filters packed for kernels/conv_nvidia/conv_mma.cl, as depths (tap * channels + channel) up to `depth`. */
+/* Filters packed for kernels/conv_nvidia/conv_mma.cl as depths (tap * padded + channel) up to `depth`. */
 struct mma_filters {
-    int view, depth;
+    int padded, depth;
+    enum mma_products products;
 };
-size_t mma_filters_workspace(const struct problem *p, const struct conv_args *a);
-struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, const struct conv_args *a);
+size_t mma_filters_workspace(const struct problem *p, const struct conv_args *a, struct mma_filters filters);
+int emit_mma_filters(struct emit *e, const struct problem *p, const struct conv_args *a,
+                     struct mma_filters filters);
 
 #endif

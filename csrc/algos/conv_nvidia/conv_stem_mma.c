@@ -11,12 +11,19 @@ enum {
     MOST_CHANNELS = 8,  /* where wgmma_scaled serves, too */
 };
 
+/* Channels between taps are as many as there are. */
+static struct mma_filters filters_of(const struct conv_args *a)
+{
+    const int depth = (int)round_up((size_t)(a->c * conv_taps(a)), STEP);
+    return (struct mma_filters){a->c, depth, MMA_FLOAT32};
+}
+
 /* Floats of local memory: the window of a tile and a zero, and an offset for each depth. */
 static size_t floats_of(const struct conv_args *a)
 {
     const size_t high = (size_t)(STEM_TILE_HIGH - 1) * (size_t)a->stride[1] + (size_t)a->ker[1];
     const size_t wide = (size_t)(STEM_TILE_WIDE - 1) * (size_t)a->stride[2] + (size_t)a->ker[2];
-    return (size_t)(a->ker[0] * a->c) * high * wide + 1 + round_up((size_t)(a->c * conv_taps(a)), 16);
+    return (size_t)(a->ker[0] * a->c) * high * wide + 1 + (size_t)filters_of(a).depth;
 }
 
 static int block_of(const struct conv_args *a)
@@ -67,14 +74,15 @@ static bool may_tf32(const struct problem *p, struct why *why)
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    return mma_filters_workspace(p, &a);
+    return mma_filters_workspace(p, &a, filters_of(&a));
 }
 
 static void emit_products(const struct problem *p, struct emit *e, int products)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct mma_filters filters = emit_mma_filters(e, p, &a);
-    const struct conv_mma_args args = {.conv = a, .padded = a.c, .depth = filters.depth};
+    const struct mma_filters filters = filters_of(&a);
+    const struct conv_mma_args args = {.conv = a, .padded = filters.padded, .depth = filters.depth};
+    const int packed = emit_mma_filters(e, p, &a, filters);
     const size_t tiles = (size_t)(a.n * a.out[0]) * tiles_of(&a);
     struct step *s =
         emit_step(e, "conv_stem_mma", "main", tiles * (size_t)conv_blocks(&a, block_of(&a)), GROUP_SIZE);
@@ -82,7 +90,7 @@ static void emit_products(const struct problem *p, struct emit *e, int products)
     step_define(s, "PRODUCTS", products);
     step_define(s, "VOLUME", conv_is_volume(&a));
     step_read_map(s, &p->in[0]);
-    step_read(s, filters.view);
+    step_read(s, packed);
     step_epilogue(s, p, &p->in[2]);
     step_write_map(s, &p->out[0]);
     step_args(s, &args, sizeof args);
