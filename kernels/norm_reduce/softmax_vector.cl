@@ -8,7 +8,7 @@
  * Layouts: x and y are (n, m, l, i) with batch strides; struct softmax_args. Where inner > 1 it is at least V.
  * Index map: rows: group = run; columns: group = row * pieces + tile.
  * Work-group: WG = 1. Local memory: none.
- * Defines: LOG (0: softmax, 1: log_softmax); V, 16 or 8. */
+ * Defines: LOG (0: softmax, 1: log_softmax); V, 16 or 8; TILE 1, 2 or 4 (default). */
 #ifndef WG
 #define WG 1
 #endif
@@ -25,10 +25,11 @@
 #define LOG 0
 #endif
 #include "norm_reduce/row_vectors.clh"
-#undef TILE
 #undef BLOCK
 #undef NOTHING
+#ifndef TILE
 #define TILE 4
+#endif
 #define BLOCK 64 /* vectors added up before their sum is added to the sum of all */
 #define NOTHING ((FV)0.0f)
 

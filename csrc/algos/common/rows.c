@@ -68,6 +68,11 @@ struct step *lanes_step(struct emit *e, const struct problem *p, const char *fil
     return s;
 }
 
+int rows_vector(const struct problem *p, int64_t side_by_side)
+{
+    return side_by_side >= p->block ? p->block : 8;
+}
+
 void rows_cost(struct step *s, const struct problem *p, double macs)
 {
     double bytes = 0;

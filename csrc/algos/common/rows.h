@@ -18,6 +18,8 @@ struct step *rows_step(struct emit *e, const struct problem *p, const char *file
  * a CPU), and WG / LANES rows a group. */
 struct step *lanes_step(struct emit *e, const struct problem *p, const char *file, const char *entry,
                         int64_t rows, int64_t length);
+/* Floats of a CPU's vector for so many that lie side by side: those of a channel block, or eight where they are fewer. */
+int rows_vector(const struct problem *p, int64_t side_by_side);
 /* Bytes with every operand read or written once. */
 void rows_cost(struct step *s, const struct problem *p, double macs);
 

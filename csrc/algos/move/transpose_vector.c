@@ -3,13 +3,21 @@
 
 enum { SPAN = 4 }; /* tiles side by side that a work-item turns */
 
+/* Of the shorter side. */
+static int vector_of(const struct problem *p, const struct strided_args *a)
+{
+    const int high = a->size[strided_contiguous_dim(a)], wide = a->size[a->rank - 1];
+    return rows_vector(p, high < wide ? high : wide);
+}
+
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct strided_args a = transpose_view(p);
     REQUIRE(why, p->block > 0, "registers turn tiles on CPU devices with vectors of 8 or 16 floats");
     if (!transpose_fits(p, &a, why))
         return false;
-    PREFER(why, a.size[strided_contiguous_dim(&a)] >= p->block && a.size[a.rank - 1] >= p->block,
+    const int vector = vector_of(p, &a);
+    PREFER(why, a.size[strided_contiguous_dim(&a)] >= vector && a.size[a.rank - 1] >= vector,
            "a side is shorter than a vector");
     return true;
 }
@@ -17,10 +25,11 @@ static bool applicable(const struct problem *p, struct why *why)
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct strided_args v = transpose_view(p);
+    const int vector = vector_of(p, &v);
     size_t tiles;
-    const struct transpose_args a = transpose_args_of(&v, p->block, SPAN * p->block, &tiles);
+    const struct transpose_args a = transpose_args_of(&v, vector, SPAN * vector, &tiles);
     struct step *s = emit_step(e, "transpose_vector", "main", tiles, 1);
-    step_define(s, "V", p->block);
+    step_define(s, "V", vector);
     step_define(s, "SPAN", SPAN);
     transpose_finish(s, p, &a);
 }

@@ -18,12 +18,17 @@ static int64_t parts_of(const struct problem *p, const struct norm_vector_args *
     return parts < 4 * units ? parts : 4 * units;
 }
 
+static bool in_columns(const struct norm_vector_args *a)
+{
+    return a->x_step != 1 || a->y_step != 1;
+}
+
 static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, p->block > 0, NO_VECTORS);
     REQUIRE(why, norm_is_rows(p), SEVERAL_ITEMS);
     const struct norm_vector_args a = norm_rows_of(p);
-    REQUIRE(why, (a.x_step == 1 && a.y_step == 1) || a.inner >= p->block, FEW_NEIGHBOURS);
+    REQUIRE(why, !in_columns(&a) || a.inner >= rows_vector(p, a.inner), FEW_NEIGHBOURS);
     return true;
 }
 
@@ -34,11 +39,12 @@ static size_t workspace(const struct problem *p)
     return parts > 1 ? (size_t)(a.rows * parts) * 2 * sizeof(float) : 0;
 }
 
-static struct step *start(const struct problem *p, struct emit *e, const char *entry, size_t groups)
+static struct step *start(const struct problem *p, struct emit *e, const char *entry, int vector,
+                          size_t groups)
 {
     struct step *s = emit_step(e, "rows_norm_vector", entry, groups, 1);
     step_define(s, "KIND", norm_kind(p));
-    step_define(s, "V", p->block);
+    step_define(s, "V", vector);
     step_read(s, p->in[0].view);
     return s;
 }
@@ -48,18 +54,18 @@ static void emit_parts(const struct problem *p, struct emit *e, struct norm_vect
     const int sums = emit_workspace(e, workspace(p));
     const size_t groups = (size_t)(a->rows * a->parts);
     a->part_length = (int64_t)round_up(ceil_div((size_t)a->length, (size_t)a->parts), (size_t)p->block);
-    norm_sums(p, start(p, e, "sums", groups), a, sums);
-    norm_finish(p, start(p, e, "apply", groups), a, sums);
+    norm_sums(p, start(p, e, "sums", p->block, groups), a, sums);
+    norm_finish(p, start(p, e, "apply", p->block, groups), a, sums);
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     struct norm_vector_args a = norm_rows_of(p);
-    const bool columns = a.x_step != 1 || a.y_step != 1;
-    if (columns) {
-        a.parts = (int64_t)ceil_div(ceil_div((size_t)a.inner, (size_t)p->block), TILE);
-        a.staged = a.x_step % ALIAS == 0 && a.length * TILE * p->block <= STAGE;
-        norm_finish(p, start(p, e, "columns", (size_t)(a.rows * a.parts)), &a, VIEW_NONE);
+    if (in_columns(&a)) {
+        const int vector = rows_vector(p, a.inner);
+        a.parts = (int64_t)ceil_div(ceil_div((size_t)a.inner, (size_t)vector), TILE);
+        a.staged = a.x_step % ALIAS == 0 && a.length * TILE * vector <= STAGE;
+        norm_finish(p, start(p, e, "columns", vector, (size_t)(a.rows * a.parts)), &a, VIEW_NONE);
         return;
     }
     a.parts = parts_of(p, &a);
@@ -68,7 +74,7 @@ static void emit(const struct problem *p, struct emit *e)
         return;
     }
     a.run = rows_run(p, a.rows, a.length);
-    norm_finish(p, start(p, e, "rows", ceil_div((size_t)a.rows, (size_t)a.run)), &a, VIEW_NONE);
+    norm_finish(p, start(p, e, "rows", p->block, ceil_div((size_t)a.rows, (size_t)a.run)), &a, VIEW_NONE);
 }
 
 #define VECTOR_ALGO(op)                                                  \
