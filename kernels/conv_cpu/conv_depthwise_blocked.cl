@@ -1,15 +1,17 @@
-/* conv_depthwise_blocked.cl: depthwise 2-D convolution of maps with channels in blocks, one filter a channel, for CPU
+/* conv_depthwise_blocked.cl: depthwise 2-D convolution of maps with channels in blocks, MULT filters a channel, for CPU
  * devices.
  *
- *   y[n][c][oh][ow] = act( sum_{r,s} x[n][c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * w[c][0][r][s] + bias[c] + add )
+ *   y[n][k][oh][ow] = act( sum_{r,s} x[n][k/MULT][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * w[k][0][r][s] + bias[k] + add
+ *   )
  *
- * Layouts: x, y, add [ceil(C/V)][H][W][V] with batch strides; w packed by conv_pack.cl: [ceil(C/V)][R][S][V], zeros
- * past C.
- * Lanes of y past C are written as zeros.
+ * Layouts: x, y, add [ceil(C/V)][H][W][V] with batch strides; w packed by conv_pack.cl: [ceil(K/V)][R][S][V], zeros
+ * past K.
+ * Lanes of y past K are written as zeros.
  * Index map: group = (n * blocks + block) * parts + part; a work-item computes `rows` output rows of one block of
- * channels, DT pixels at a time.
+ * filters, DT pixels at a time.
  * Work-group: WG = 1. Local memory: none.
- * Defines: V channels of a block, 16 or 8; DT, KH, KW, SW (depthwise_tile.clh); EPI_ACT act_* (blocked_store.clh). */
+ * Defines: V channels of a block, 16 or 8; MULT 1 (default), 2 or 4; DT, KH, KW, SW (depthwise_tile.clh); EPI_ACT act_*
+ * (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -25,6 +27,19 @@
 #endif
 #include "common/activation_vec.clh"
 #include "common/blocked_store.clh"
+#ifndef MULT
+#define MULT 1
+#endif
+/* Each of V / MULT channels in the lanes of its filters. */
+#if MULT == 2 && V == 16
+#define DEPTHWISE_LOAD(p) (*(const global unaligned_float8 *)(p)).s0011223344556677
+#elif MULT == 2
+#define DEPTHWISE_LOAD(p) (*(const global unaligned_float4 *)(p)).s00112233
+#elif MULT == 4 && V == 16
+#define DEPTHWISE_LOAD(p) (*(const global unaligned_float4 *)(p)).s0000111122223333
+#elif MULT == 4
+#define DEPTHWISE_LOAD(p) vload2(0, p).s00001111
+#endif
 #include "conv_cpu/depthwise_tile.clh"
 
 void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct depthwise_args *a)
@@ -38,7 +53,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
                                  {a->stride[0], a->stride[1]},
                                  {a->pad[0], a->pad[1]},
                                  {a->dil[0], a->dil[1]}};
-    SRC xb = x + n * a->src_n + (long)block * a->in[0] * a->in[1] * V;
+    SRC xb = x + n * a->src_n + (long)(block / MULT) * a->in[0] * a->in[1] * V + block % MULT * (V / MULT);
     SRC taps = w + (long)block * a->ker[0] * a->ker[1] * V;
     SRC an = add + n * a->add_n;
     DST yn = y + n * a->dst_n;
