@@ -177,11 +177,16 @@ static float chunk_of(const struct conv_args *a, const struct tile *t)
     return fmaxf(products, fmaxf(copied, least));
 }
 
-/* What a position of a window's tile costs beside: a warp takes its results one after the other, however few filters there are. */
+/* What an activation costs a position of a window's tile where warps wait for the one that has the filters. */
 static const float act_ns[ACT_COUNT] = {
     [ACT_elu] = 20.0f,  [ACT_sigmoid] = 20.0f, [ACT_silu] = 20.0f,
     [ACT_tanh] = 34.0f, [ACT_gelu] = 34.0f,    [ACT_gelu_tanh] = 34.0f,
 };
+
+static float act_time(const struct problem *p, const struct conv_args *a, const struct tile *t)
+{
+    return a->k / a->groups < t->filters ? act_ns[p->act] * (float)t->positions : 0.0f;
+}
 
 /* What this tile would do, and in what time. */
 static struct choice with_tile(const struct problem *p, const struct conv_args *a, const struct tile *t)
@@ -192,7 +197,7 @@ static struct choice with_tile(const struct problem *p, const struct conv_args *
     const int taps = taps_of(a);
     const float ones = loads_fours(a) ? 0.0f : WGMMA_SCALED_ONES_NS * (float)t->positions;
     const float chunk = taps == 1 ? t->chunk + ones : chunk_of(a, t);
-    const float acted = taps > 1                                    ? act_ns[p->act] * (float)t->positions
+    const float acted = taps > 1                                    ? act_time(p, a, t)
                         : image_of(a) > 1 && mma_long_activation(p) ? WGMMA_SCALED_ACT_NS
                                                                     : 0.0f;
     const float sums =
