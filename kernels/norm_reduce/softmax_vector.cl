@@ -113,6 +113,34 @@ float FN(exponentials)(SRC x, DST y, long n, float top)
     return FN(fold)(all);
 }
 
+/* Rows of n elements, fewer than a vector has: up to V at a time, each in a lane; `apart` in x and y. */
+void FN(short_rows)(SRC x, DST y, long x_apart, long y_apart, int rows, int n)
+{
+    float kept[V * V];
+    for (int j = 0; j < n; j++)
+        for (int r = 0; r < V; r++)
+            kept[j * V + r] = r < rows ? x[r * x_apart + j] : 0.0f;
+    FV top = (FV)(-INFINITY), sum = NOTHING;
+    for (int j = 0; j < n; j++) {
+        const FV v = LOADV(kept, j * V);
+        top = v > top ? v : top;
+    }
+    for (int j = 0; j < n; j++) {
+        const FV v = LOADV(kept, j * V) - top, e = FN(softmax_exp)(v);
+        KEEPV(LOG ? v : e, kept, j * V);
+        sum += e;
+    }
+    if (LOG)
+        sum = FN(softmax_log)(sum);
+    for (int j = 0; j < n; j++) {
+        const FV v = LOADV(kept, j * V);
+        KEEPV(LOG ? v - sum : v / sum, kept, j * V);
+    }
+    for (int r = 0; r < rows; r++)
+        for (int j = 0; j < n; j++)
+            y[r * y_apart + j] = kept[j * V + r];
+}
+
 void FN(row)(SRC x, DST y, long n)
 {
     const float top = FN(top)(x, n), sum = FN(exponentials)(x, y, n, top);
@@ -136,9 +164,17 @@ void FN(rows_body)(ulong group, SRC x, DST y, const struct softmax_args *a)
 {
     const struct softmax_args args = *a; /* a copy: stores of y cannot change it */
     const long end = min((long)args.rows, ((long)group + 1) * args.run);
-    for (long row = (long)group * args.run; row < end; row++) {
+    for (long row = (long)group * args.run, taken; row < end; row += taken) {
         const long n = row / args.middle, m = row - n * args.middle;
-        FN(row)(x + n * args.x_n + m * args.middle_step, y + n * args.y_n + m * args.middle_step, args.length);
+        SRC from = x + n * args.x_n + m * args.middle_step;
+        DST to = y + n * args.y_n + m * args.middle_step;
+        const bool items = args.middle == 1; /* neighbours are rows of other items */
+        taken = args.length < V ? min(items ? end - row : min(end - row, (long)args.middle - m), (long)V) : 1;
+        if (args.length < V)
+            FN(short_rows)(from, to, items ? args.x_n : args.middle_step, items ? args.y_n : args.middle_step,
+                           (int)taken, (int)args.length);
+        else
+            FN(row)(from, to, args.length);
     }
 }
 
