@@ -1,8 +1,8 @@
 /* conv_depthwise_blocked.cl: depthwise 2-D convolution of maps with channels in blocks, MULT filters a channel, for CPU
  * devices.
  *
- *   y[n][k][oh][ow] = act( sum_{r,s} x[n][k/MULT][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * w[k][0][r][s] + bias[k] + add
- *   )
+ *   y[n][k][oh][ow] = act( sum_{r,s} x[n][k/MULT][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * w[k][0][r][s]
+ *                          + bias[k] + add )
  *
  * Layouts: x, y, add [ceil(C/V)][H][W][V] with batch strides; w packed by conv_pack.cl: [ceil(K/V)][R][S][V], zeros
  * past K.

@@ -167,8 +167,7 @@ struct FN(results) {
     ADD_SRC add;
 };
 
-/* Whether pixel number `pixel` of the tile is one of the map; how far behind the first filter's map it lies in y and
- * add, the maps of which are `apart` elements from an image to the next. */
+/* Whether pixel number `pixel` of the tile is one of the map; how far behind `y` and `add` of FN(results) it lies. */
 bool FN(find)(uint pixel, const struct FN(tile) *t, const struct conv_args *a, int *y, int *add)
 {
     const struct FN(pixel) p = FN(pixel_of)(pixel);

@@ -2,7 +2,7 @@
  *
  *   m = max_l x[l], s = sum_l exp(x[l] - m);  y[l] = exp(x[l] - m) / s  or  y[l] = x[l] - m - log(s)
  *
- * rows:     the dimension is contiguous; a work-item takes `run` rows
+ * rows:     the dimension is contiguous; a work-item takes `run` rows, up to V at a time of those shorter than V
  * columns:  it is not; a work-item takes a tile of TILE vectors of the elements beside each other
  * Exponentials are kept in y until their sum is known.
  * Layouts: x and y are (n, m, l, i) with batch strides; struct softmax_args. Where inner > 1 it is at least V.

@@ -99,7 +99,7 @@ struct depthwise_args depthwise_args_of(const struct problem *p, const struct co
         .dst_n = c->dst_n,
         .add_n = c->add_n,
         .n = c->n,
-        .c = c->c,
+        .c = c->k,
         .rows = rows,
         .epi = blocked_epilogue_of(p, &p->in[2]),
     };
@@ -131,16 +131,6 @@ size_t depthwise_packing_workspace(const struct problem *p, const struct conv_ar
 {
     const struct conv_args filters = one_group(a);
     return conv_packing_workspace(p, &filters, (struct conv_packing){.block = p->block});
-}
-
-bool depthwise_applicable(const struct problem *p, struct why *why)
-{
-    const struct conv_args a = conv_args_of(p);
-    REQUIRE(why, p->block > 0, NO_BLOCKS);
-    REQUIRE(why, blocked_map(p), NOT_A_MAP);
-    REQUIRE(why, conv_is_depthwise(&a) && a.k == a.c, "each group must have one channel and one filter");
-    PREFER(why, a.c * 2 >= p->block, FEW_CHANNELS);
-    return true;
 }
 
 size_t depthwise_workspace(const struct problem *p)

@@ -40,9 +40,7 @@ void blocked_conv_step(struct step *s, const struct problem *p, int packed, cons
 
 /* Arguments of the kernels whose filters have a channel block each; work-items take `rows` rows. */
 struct depthwise_args depthwise_args_of(const struct problem *p, const struct conv_args *c, int rows);
-/* Of a convolution, also a transposed one, whose groups have a channel and a filter each: when it can be computed on channel blocks,
- * and its workspace. */
-bool depthwise_applicable(const struct problem *p, struct why *why);
+/* Workspace of a convolution, also a transposed one, whose groups have one channel each. */
 size_t depthwise_workspace(const struct problem *p);
 /* Depthwise filters packed [ceil(C/B)][R][S][B]; `a` as conv_args_of() gives it. */
 int emit_depthwise_packed(struct emit *e, const struct problem *p, const struct conv_args *a);

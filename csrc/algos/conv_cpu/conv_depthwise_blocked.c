@@ -20,9 +20,8 @@ static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args c = conv_args_of(p);
     const size_t planes = (size_t)c.n * (size_t)blocked_count(p, c.k), rows = (size_t)c.out[1];
-    struct depthwise_args a = depthwise_args_of(p, &c, blocked_run(p, planes, rows, 1));
+    const struct depthwise_args a = depthwise_args_of(p, &c, blocked_run(p, planes, rows, 1));
     const int packed = emit_depthwise_packed(e, p, &c);
-    a.c = c.k;
     struct step *s =
         emit_step(e, "conv_depthwise_blocked", "main", planes * ceil_div(rows, (size_t)a.rows), 1);
     define_depthwise(s, p, &c);

@@ -5,6 +5,16 @@
 
 #define TILE 8 /* pixels of a row */
 
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, blocked_map(p), NOT_A_MAP);
+    REQUIRE(why, conv_is_depthwise(&a) && a.k == a.c, "each group must have one channel and one filter");
+    PREFER(why, a.c * 2 >= p->block, FEW_CHANNELS);
+    return true;
+}
+
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_transpose_args_of(p);
@@ -36,7 +46,7 @@ const struct algo_def algo_conv_transpose_depthwise_blocked = {
     .deterministic = true,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
-    .applicable = depthwise_applicable,
+    .applicable = applicable,
     .workspace = depthwise_workspace,
     .emit = emit,
 };

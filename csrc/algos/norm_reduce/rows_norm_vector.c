@@ -18,17 +18,12 @@ static int64_t parts_of(const struct problem *p, const struct norm_vector_args *
     return parts < 4 * units ? parts : 4 * units;
 }
 
-static bool in_columns(const struct norm_vector_args *a)
-{
-    return a->x_step != 1 || a->y_step != 1;
-}
-
 static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, p->block > 0, NO_VECTORS);
     REQUIRE(why, norm_is_rows(p), SEVERAL_ITEMS);
     const struct norm_vector_args a = norm_rows_of(p);
-    REQUIRE(why, !in_columns(&a) || a.inner >= rows_vector(p, a.inner), FEW_NEIGHBOURS);
+    REQUIRE(why, ROWS_ARE_CONTIGUOUS(&a) || a.inner >= rows_vector(p, a.inner), FEW_NEIGHBOURS);
     return true;
 }
 
@@ -61,7 +56,7 @@ static void emit_parts(const struct problem *p, struct emit *e, struct norm_vect
 static void emit(const struct problem *p, struct emit *e)
 {
     struct norm_vector_args a = norm_rows_of(p);
-    if (in_columns(&a)) {
+    if (!ROWS_ARE_CONTIGUOUS(&a)) {
         const int vector = rows_vector(p, a.inner);
         a.parts = (int64_t)ceil_div(ceil_div((size_t)a.inner, (size_t)vector), TILE);
         a.staged = a.x_step % ALIAS == 0 && a.length * TILE * vector <= STAGE;
