@@ -108,7 +108,7 @@ LOOSELY = (
     "conv n1 c3 h9 w9 k4 r3 s3 p1",
     "conv n1 c16 h2 w2 k4 r3 s3 p1",
     "conv n1 c16 h9 w9 k16 r3 s3 p1",
-    "conv n1 c32 h9 w9 k64 r1 s1",
+    "conv n1 c64 h9 w9 k64 r1 s1",
     "conv n1 c32 h9 w9 k16 r1 s1",
     "conv n1 c64 h9 w9 k64 r1 s1 g2",
     "conv n1 c18 h9 w16 k16 r3 s3 p1",

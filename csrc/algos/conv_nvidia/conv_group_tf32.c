@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "algos/conv_nvidia/conv_mma_common.h"
+#include "algos/conv_nvidia/conv_wgmma_halves.h"
 #include "algos/conv_nvidia/conv_wgmma_scaled.h"
 #include "algos/cost/cost.h"
 
@@ -75,7 +76,7 @@ static float time_of(const struct problem *p, const struct conv_args *a, const s
     const size_t copies = pixel_copies(c) + ceil_div(filter_floats(a, c) / 4, GROUP_SIZE);
     const float chunk = taps * (GROUP_TF32_SUM_NS * sums + GROUP_TF32_READ_NS * (float)c->columns) +
                         GROUP_TF32_COPY_NS * (float)copies;
-    return MMA_START_NS + rounds * (chunks * chunk + GROUP_TF32_STORE_NS * sums);
+    return GROUP_TF32_START_NS + rounds * (chunks * chunk + GROUP_TF32_STORE_NS * sums);
 }
 
 /* Whether offsets in a tile's images fit an int. */
@@ -116,8 +117,9 @@ static struct choice choose(const struct problem *p, const struct conv_args *a)
     for (int blocks = 1; blocks <= MOST_BLOCKS; blocks++)
         for (int columns = 2; columns <= MOST_COLUMNS && blocks * columns <= MOST_SUMS; columns *= 2)
             for (int across = 1; across <= a->out[2]; across++) {
-                const int wide = (int)ceil_div((size_t)a->out[2], (size_t)across);
-                if (wide > WARPS * columns * COLUMN || (across > 1 && wide < COLUMN))
+                const size_t even = ceil_div((size_t)a->out[2], (size_t)across);
+                const int wide = (int)(across == 1 ? even : round_up(even, COLUMN)); /* whole columns */
+                if (wide > WARPS * columns * COLUMN)
                     continue;
                 const struct choice c = with_tile(p, a, blocks, columns, wide);
                 if (c.time < best.time)
@@ -138,9 +140,10 @@ static bool applicable(const struct problem *p, struct why *why)
     PREFER(why, mma_cheapest(p) == MMA_TF32, "one product of as many bits as tf32's is for precision high");
     PREFER(why, a.c / a.groups > CHUNK,
            "tiles in registers take groups of up to eight channels in less time");
-    const float halves = mma_on_device(p, MMA_HOPPER) ? scaled_expected(p, &a) : INFINITY;
+    const float halves =
+        mma_on_device(p, MMA_HOPPER) ? fminf(scaled_expected(p, &a), halves_expected(p, &a)) : INFINITY;
     PREFER(why, c.time < fminf(mma_shortest(p, &a, MMA_TF32), halves),
-           "the tiles of wgmma_scaled, mma and wgmma are expected to be faster");
+           "tiles of halves, mma and wgmma are expected to be faster");
     return true;
 }
 

@@ -194,6 +194,16 @@ static float time_of(const struct conv_args *a, const struct layout *l, const st
            split_k_time(a, t, split_k);
 }
 
+/* What an activation with an exponential takes where no other group on a multiprocessor multiplies meanwhile; the longer ones are left to
+ * HALVES_MMA_RATIO. */
+static float act_time(const struct problem *p, const struct conv_args *a, const struct mma_tile *t)
+{
+    if (t->kernel != MMA_HOPPER || t->resident > 1 || mma_long_activation(p))
+        return 0.0f;
+    return (float)ceil_div(tile_count(a, t), p->device->compute_units) *
+           mma_act_time(p, t->filters * t->pixels);
+}
+
 /* Whether chunks of this tile end where taps end. */
 static bool fits(const struct layout *l, const struct mma_tile *t)
 {
@@ -215,6 +225,7 @@ struct mma_choice mma_choose(const struct problem *p, const struct conv_args *a,
             if ((split_k - 1) * share >= chunks)
                 continue; /* the last share would be empty */
             const float time = time_of(a, &l, t, split_k, share, form, p->device->compute_units) +
+                               act_time(p, a, t) +
                                mma_memory_price(p, packing + split_k_bytes(a, t, split_k), 0);
             if (!best.tile || time < best.time)
                 best = (struct mma_choice){form, t, split_k, share, time};
@@ -231,11 +242,6 @@ struct mma_choice mma_choose_kernel(const struct problem *p, const struct conv_a
         return mma;
     const struct mma_choice wgmma = mma_choose(p, a, (struct mma_form){MMA_HOPPER, products, points});
     return wgmma.time < mma.time ? wgmma : mma;
-}
-
-bool mma_long_activation(const struct problem *p)
-{
-    return p->act == ACT_gelu || p->act == ACT_gelu_tanh || p->act == ACT_tanh;
 }
 
 float mma_expected(const struct problem *p, const struct conv_args *a, struct mma_form form)

@@ -3,6 +3,7 @@
 #define CLCNN_ALGOS_CONV_MMA_COMMON_H
 
 #include "algos/conv/conv_common.h"
+#include "algos/conv_nvidia/mma_activation.h"
 #include "conv/conv_args.h"
 
 /* How many products stand for one of float32 values: three, of tf32 values or on Hopper of halves, keep the error of float32. MMA_TF32: one
@@ -21,8 +22,6 @@ bool mma_on_device(const struct problem *p, enum mma_kernel kernel);
 bool mma_few_channels(const struct conv_args *a);
 /* The cheapest products that the precision allows. */
 enum mma_products mma_cheapest(const struct problem *p);
-/* Whether the activation takes many instructions, for each result again: the cache of instructions holds 128 of a work-item. */
-bool mma_long_activation(const struct problem *p);
 /* Time that the cost model expects, in ns. */
 float mma_expected(const struct problem *p, const struct conv_args *a, struct mma_form form);
 /* The shorter of those of mma and wgmma. */

@@ -1,5 +1,7 @@
 /* conv_wgmma_halves: single pixels at stride 1, and rows, as products of scaled halves on Hopper's tensor cores, which a step of
  * its own makes of the map, or the layer before has; see kernels/conv_nvidia/conv_wgmma_halves.cl and conv_halves.cl. */
+#include <math.h>
+
 #include "algos/conv_nvidia/conv_wgmma_halves.h"
 #include "algos/common/octets.h"
 #include "algos/conv_nvidia/conv_wgmma_local.h"
@@ -127,6 +129,12 @@ static bool fits(const struct problem *p, const struct conv_args *a, struct why 
     REQUIRE(why, a->c % (is_given(p) ? SCALED_CHANNELS(1) : OCTET) == 0,
             "channels that are a multiple of 8, or of 32 of maps that are halves, are needed");
     return true;
+}
+
+float halves_expected(const struct problem *p, const struct conv_args *a)
+{
+    struct why why;
+    return local_takes(p, a, &why) && fits(p, a, &why) ? choose(p, a).time : INFINITY;
 }
 
 bool pairs_may(const struct problem *p, const struct conv_args *a, struct why *why)

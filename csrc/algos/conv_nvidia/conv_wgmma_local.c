@@ -116,13 +116,19 @@ static float results_of(const struct problem *p, const struct choice *c)
     return (float)each * (float)(c->tile->filters * c->tile->positions);
 }
 
+static float act_time(const struct problem *p, const struct conv_args *a, const struct choice *c)
+{
+    const float each = !local_is_deep(a)        ? (mma_slow_activation(p) ? LOCAL_PAIR_MAPS_ACT_NS : 0.0f)
+                       : mma_long_activation(p) ? LOCAL_PAIR_ACT_NS
+                                                : 0.0f;
+    return results_of(p, c) * each;
+}
+
 float local_expected(const struct problem *p, const struct conv_args *a)
 {
     const struct choice c = choose(p, a);
-    const float acted = local_is_deep(a) ? LOCAL_PAIR_ACT_NS : LOCAL_PAIR_MAPS_ACT_NS;
-    const float ends =
-        (p->add.present ? LOCAL_PAIR_ADDED_NS : 0.0f) + (mma_long_activation(p) ? acted : 0.0f);
-    const float local = c.time + results_of(p, &c) * ends, scaled = scaled_time(p, a);
+    const float added = p->add.present ? results_of(p, &c) * LOCAL_PAIR_ADDED_NS : 0.0f;
+    const float local = c.time + added + act_time(p, a, &c), scaled = scaled_time(p, a);
     return local < scaled ? local : scaled;
 }
 
@@ -135,7 +141,8 @@ bool local_may(const struct problem *p, const struct conv_args *a, struct why *w
     DECIDE(p, c);
     PREFER(why, mma_cheapest(p) == MMA_TF32, "one product of as many bits as tf32's is for precision high");
     PREFER(why, a->n * conv_map(a) > 4, "four rows or fewer: dot products read the weights as fast");
-    PREFER(why, c.time + (p->chained ? CHAIN_PARTED_NS : 0.0f) < (mma < scaled ? mma : scaled),
+    const float acted = local_is_deep(a) ? 0.0f : act_time(p, a, &c);
+    PREFER(why, c.time + acted + (p->chained ? CHAIN_PARTED_NS : 0.0f) < (mma < scaled ? mma : scaled),
            "the tiles of mma and wgmma are expected to be faster");
     return true;
 }

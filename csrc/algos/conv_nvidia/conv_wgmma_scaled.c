@@ -136,7 +136,7 @@ static int span_of(const struct conv_args *a, const struct tile *t)
 static bool fits(const struct problem *p, const struct conv_args *a, const struct tile *t)
 {
     const int high = side_of(a, 1).taps, wide = side_of(a, 2).taps, span = span_of(a, t);
-    const bool single = high * wide == 1, short_ends = single && !p->add.present && !mma_long_activation(p);
+    const bool single = high * wide == 1, short_ends = single && !p->add.present && !mma_slow_activation(p);
     const bool meant = single ? t->tile > 0.0f && (t->window > 0.0f || short_ends) : t->window > 0.0f;
     return meant && span <= MAX_SPAN &&
            SCALED_FILTER_STAGES(high, wide, t->filters, t->positions, span) >= LEAST_STAGES &&
@@ -177,15 +177,11 @@ static float chunk_of(const struct conv_args *a, const struct tile *t)
     return fmaxf(products, fmaxf(copied, least));
 }
 
-/* What an activation costs a position of a window's tile where warps wait for the one that has the filters. */
-static const float act_ns[ACT_COUNT] = {
-    [ACT_elu] = 20.0f,  [ACT_sigmoid] = 20.0f, [ACT_silu] = 20.0f,
-    [ACT_tanh] = 34.0f, [ACT_gelu] = 34.0f,    [ACT_gelu_tanh] = 34.0f,
-};
-
+/* Single pixels of maps wait for the activation, and windows where the warps of a tile that have no filters wait for the others. */
 static float act_time(const struct problem *p, const struct conv_args *a, const struct tile *t)
 {
-    return a->k / a->groups < t->filters ? act_ns[p->act] * (float)t->positions : 0.0f;
+    const bool waits = taps_of(a) == 1 ? image_of(a) > 1 : a->k / a->groups < t->filters;
+    return waits ? mma_act_time(p, t->filters * t->positions) : 0.0f;
 }
 
 /* What this tile would do, and in what time. */
@@ -197,11 +193,8 @@ static struct choice with_tile(const struct problem *p, const struct conv_args *
     const int taps = taps_of(a);
     const float ones = loads_fours(a) ? 0.0f : WGMMA_SCALED_ONES_NS * (float)t->positions;
     const float chunk = taps == 1 ? t->chunk + ones : chunk_of(a, t);
-    const float acted = taps > 1                                    ? act_time(p, a, t)
-                        : image_of(a) > 1 && mma_long_activation(p) ? WGMMA_SCALED_ACT_NS
-                                                                    : 0.0f;
-    const float sums =
-        (taps == 1 ? t->tile : t->window) + acted + (float)(planes_of(a) * scaled_channels(a) / 16) * chunk;
+    const float sums = (taps == 1 ? t->tile : t->window) + act_time(p, a, t) +
+                       (float)(planes_of(a) * scaled_channels(a) / 16) * chunk;
     const bool early = !p->times && adds_come_as_pixels(a);
     const float added = t->added * (p->add.present ? early ? 1.0f : WGMMA_SCALED_LATE_RATIO : 0.0f);
     return (struct choice){t, span_of(a, t), each, all, MMA_START_NS + waves * (sums + added), waves * added};
