@@ -240,6 +240,21 @@ def test_a_batched_outer_product_of_constants_is_folded_or_left(monkeypatch, dev
         np.testing.assert_allclose(y, 1 + initial["a"] @ initial["b"], rtol=1e-5, atol=1e-6)
 
 
+def test_constants_that_follow_one_another_in_memory_are_told_apart(device):
+    """Those that are not in row-major order are copied, and the next one may be put where the last was."""
+    nodes, initial, last = [], {}, "x"
+    for i in range(12):
+        initial[f"c{i}"] = normal(3, 2)
+        nodes += [
+            helper.make_node("Transpose", [f"c{i}"], [f"t{i}"], perm=[1, 0]),
+            helper.make_node("Add", [last, f"t{i}"], [f"y{i}"]),
+        ]
+        last = f"y{i}"
+    proto = model(nodes, [("x", (2, 3))], [(last, (2, 3))], initial=initial)
+    (y,) = run(proto, {"x": np.zeros((2, 3), np.float32)}, device)
+    np.testing.assert_allclose(y, sum(initial.values()).T, rtol=1e-5, atol=1e-6)
+
+
 # ---- results -----------------------------------------------------------------------------------------------
 
 C = 3

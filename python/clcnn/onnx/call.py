@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -132,7 +133,7 @@ class Call:
         version: int,
         inputs: list[Operand | None],
         attrs: dict[str, Any],
-        constants: dict[int, Value],
+        constants: Constants,
         lengths: Lengths,
     ) -> None:
         self.graph = graph
@@ -220,10 +221,7 @@ class Call:
             return self.lengths.vector(operand.sizes)
         array = operand.array
         assert array is not None
-        known = self._constants.get(id(array))
-        if known is None:
-            known = self._constants[id(array)] = constant_value(self.graph, array, self.name)
-        return known
+        return self._constants.value(array, self.name)
 
     def emit(self, op: str, *inputs: Operand | None, **attrs: Any) -> Operand:
         """One operator of the core with one output."""
@@ -286,6 +284,23 @@ def layer_name(name: str) -> str:
     half = MAX_NAME // 2 - 8
     head, tail = whole[:half].decode(errors="ignore"), whole[-half:].decode(errors="ignore")
     return f"{head}...{tail}~{zlib.crc32(whole):08x}"
+
+
+class Constants:
+    """The arrays that became constants of a graph, each of them once. Copies may have been taken of them, and
+    other arrays be where they were, so that the address says nothing."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._known: dict[int, tuple[weakref.ref[NDArray[Any]], Value]] = {}
+
+    def value(self, array: NDArray[Any], name: str) -> Value:
+        """The constant; `name` is that of the node that reads it first. Raises what constant_value() does."""
+        reference, value = self._known.get(id(array), (None, None))
+        if value is None or reference is None or reference() is not array:
+            value = constant_value(self._graph, array, name)
+            self._known[id(array)] = weakref.ref(array), value
+        return value
 
 
 def constant_value(graph: Graph, array: NDArray[Any], name: str) -> Value:

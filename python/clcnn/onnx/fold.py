@@ -37,9 +37,11 @@ def _expanded(attrs: dict[str, Any], x: Any, shape: Any) -> NDArray[Any]:
         raise Refusal(f"its constant inputs could not be evaluated: {error}") from error
 
 
-# What is not left to the reference, which checks neither scales nor zero points, and copies what it repeats.
+# What is not left to the reference, which checks neither scales nor zero points, copies what it repeats, and
+# takes longer to be imported than many models to be computed.
 _OWN: dict[str, Callable[..., NDArray[Any]]] = {
     "Expand": _expanded,
+    "Identity": lambda attrs, x: x,
     "QuantizeLinear": _quantized,
     "DequantizeLinear": _dequantized,
 }

@@ -14,7 +14,16 @@ from clcnn._log import logger
 from clcnn.errors import Error, ModelError, UnsupportedError
 from clcnn.graph import Graph, Value
 from clcnn.onnx import check, counted, fold, functions, ops, quantised, tensors
-from clcnn.onnx.call import DEVICE_DTYPES, HELD_IN, Call, Operand, Refusal, constant_value, layer_name
+from clcnn.onnx.call import (
+    DEVICE_DTYPES,
+    HELD_IN,
+    Call,
+    Constants,
+    Operand,
+    Refusal,
+    constant_value,
+    layer_name,
+)
 from clcnn.onnx.lengths import Empty, Length, Lengths
 from clcnn.onnx.program import Cut, Program
 from clcnn.onnx.table import host_only
@@ -59,7 +68,7 @@ class Walk:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.graph = Graph()
-        self.constants: dict[int, Value] = {}
+        self.constants = Constants(self.graph)
         self.lengths = Lengths(self.graph)
         self.unsupported: list[Unsupported] = []
         self.count = 0
