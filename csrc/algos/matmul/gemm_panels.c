@@ -231,7 +231,10 @@ static bool applicable(const struct problem *p, const struct gemm_problem *g, st
 {
     REQUIRE(why, p->block > 0, "register tiles are for CPU devices with vectors of 8 or 16 floats");
     const struct panels s = panels_of(p, g);
-    PREFER(why, p->op != &op_linear || s.gemm.m > 1, "one row: dot products read the weights where they lie");
+    const bool shallow =
+        p->in[1].constant && s.gemm.k <= GEMM_PANELS_ROW_ELEMENTS && (size_t)s.gemm.n >= s.columns;
+    PREFER(why, p->op != &op_linear || s.gemm.m > 1 || shallow,
+           "one row: dot products read the weights where they lie");
     PREFER(why, p->op != &op_linear || p->in[1].constant || s.in_place || !few_rows(&s.gemm),
            "few rows: dot products read weights that every run changes where they lie");
     const double macs = (double)gemm_items(&s.gemm) * s.gemm.m * s.gemm.n * s.gemm.k;

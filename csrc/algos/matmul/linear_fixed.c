@@ -20,8 +20,10 @@ static bool applicable(const struct problem *p, struct why *why)
     PREFER(why, p->in[1].constant, "computed weights would be packed in every run");
     PREFER(why, !p->quick, GEMM_BUILT_LATER);
     PREFER(why, cpu, "weights of 24 bits are for CPU devices with vectors of 8 floats or more");
-    PREFER(why, gemm_items(&g.args) * (size_t)g.args.m <= LINEAR_FIXED_MOST_ROWS,
-           "more than 8 rows: memory is no longer the limit");
+    const size_t rows = gemm_items(&g.args) * (size_t)g.args.m;
+    PREFER(why, rows <= LINEAR_FIXED_MOST_ROWS, "more than 2 rows: memory is no longer the limit");
+    PREFER(why, (size_t)g.args.k >= LINEAR_FIXED_LEAST_ELEMENTS * rows,
+           "short rows: adding up the sums of each result takes longer than reading the weights");
     PREFER(why, sizeof(float) * (size_t)shape_count(&p->in[1].shape) > LINEAR_FIXED_NEAR_BYTES,
            "weights of 1 MiB at most stay in a core's cache");
     return true;
