@@ -240,6 +240,17 @@ def test_a_batched_outer_product_of_constants_is_folded_or_left(monkeypatch, dev
         np.testing.assert_allclose(y, 1 + initial["a"] @ initial["b"], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("op", ["LogSoftmax", "Softmax"])
+def test_softmax_of_an_axis_is_computed_at_import(device, op):
+    w = normal(2, 3, 4)
+    nodes = [helper.make_node(op, ["w"], ["s"], axis=1), helper.make_node("Add", ["x", "s"], ["y"])]
+    proto = model(nodes, [("x", w.shape)], initial={"w": w}, opset=13)
+    assert [r.op for r in load(proto).graph().records if r.kind == "node"] == ["add"]
+    expected = np.exp(w) / np.exp(w).sum(1, keepdims=True)
+    (y,) = run(proto, {"x": np.zeros_like(w)}, device)
+    np.testing.assert_allclose(y, np.log(expected) if op == "LogSoftmax" else expected, rtol=1e-5, atol=1e-6)
+
+
 def test_constants_that_follow_one_another_in_memory_are_told_apart(device):
     """Those that are not in row-major order are copied, and the next one may be put where the last was."""
     nodes, initial, last = [], {}, "x"

@@ -18,6 +18,7 @@ from clcnn.onnx.tensors import widened
 MAX_GROWTH = 1 << 27  # elements that computing one constant may make, or as many as its inputs have
 _LAST_BEFORE_MODES = 13  # opset of BatchNormalization without the attribute training_mode
 _WITH_MODES = 15
+_SOFTMAX_OF_AN_AXIS = 13
 
 
 def _quantized(attrs: dict[str, Any], x: Any, scale: Any, zero: Any = None) -> NDArray[Any]:
@@ -124,6 +125,8 @@ def _form(node: onnx.NodeProto, version: int) -> tuple[onnx.NodeProto, int]:
     """The node as the reference gets it right. It takes every BatchNormalization of opset 13 and before for
     training, which further outputs ask for (and then the statistics of a constant are those of a weight that
     is standardised)."""
+    if node.op_type in ("LogSoftmax", "Softmax") and version < _SOFTMAX_OF_AN_AXIS:
+        raise Refusal("it is over all dimensions from its axis on")
     if node.op_type != "BatchNormalization" or version > _LAST_BEFORE_MODES:
         return node, version
     kept = [a for a in node.attribute if a.name in ("epsilon", "momentum")]
