@@ -46,7 +46,7 @@ const struct op_def op_depthwise_nhwc = {
     .name = "depthwise_nhwc",
     .doc =
         "depthwise convolution of x[N,height,width,C], whose channels come last, with w[C,1,*kernel], plus "
-        "b[C]; made by rewrites on GPUs",
+        "b[C]; made by rewrites",
     .inputs = "x w b?",
     ATTRS(table, conv_attrs),
     .infer = infer_depthwise_nhwc,

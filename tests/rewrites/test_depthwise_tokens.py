@@ -4,6 +4,7 @@ forced to an algorithm that only such layers have. Each against the same graph w
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import device_face
 from clcnn import _core
 from rewritten import Both, Net
+from runner import has_blocks
 
 N, H, W, C = 2, 4, 5, 8
 QUADS = {"dw": "quads"}  # so that every device does it
@@ -297,16 +299,43 @@ def plain(net: Net) -> None:
 
 
 def test_the_device_decides(device):
-    """CPU devices have channel blocks, which transposes read and write."""
+    """CPU devices have vectors of 8 or 16 channels, and here are fewer, or one too few."""
     net = Net()
     plain(net)
-    assert ("depthwise_nhwc" in moves(Both(device, net))) == (device.type == "gpu")
+    few = device.type == "cpu" and (not has_blocks(device) or device.float_width > C)
+    assert ("depthwise_nhwc" in moves(Both(device, net))) == (not few)
+
+
+@pytest.mark.parametrize(("size", "found"), [(3, True), (7, True), (9, False)])
+def test_cpu_devices_take_windows_of_few_columns(device, monkeypatch, size, found):
+    if device.type != "cpu" or not has_blocks(device):
+        pytest.skip("for CPU devices with vectors of 8 floats or more")
+    monkeypatch.setattr(sys.modules[__name__], "C", 16)
+    net = Net()
+    x = to_map(net, tokens(net))
+    y = net.layer("gelu", "act", net.layer("add", "sum", depthwise(net, x, size=size), x))
+    net.output(end(net, to_tokens(net, y)))
+    both = Both(device, net)
+    assert (moves(both) == ["depthwise_nhwc"]) == found
+    if found:
+        assert [r["algo"] for r in both.layers if r["op"] == "depthwise_nhwc"] == ["rows"]
+
+
+def test_cpu_devices_leave_several_convolutions_to_channel_blocks(device, monkeypatch):
+    if device.type != "cpu" or not has_blocks(device):
+        pytest.skip("for CPU devices with vectors of 8 floats or more")
+    monkeypatch.setattr(sys.modules[__name__], "C", 16)
+    net = Net()
+    x = net.layer("gelu", "act", depthwise(net, to_map(net, tokens(net))))
+    net.output(end(net, to_tokens(net, depthwise(net, x, "dw2"))))
+    assert "depthwise_nhwc" not in moves(Both(device, net))
 
 
 FACE = """
 import json
 from clcnn import _core
 from rewritten import Both, Net
+from runner import has_blocks
 from test_depthwise_tokens import moves, plain
 net = Net()
 plain(net)

@@ -8,5 +8,7 @@
 struct conv_args depthwise_nhwc_args(const struct problem *p);
 /* The end of the step that computes the layer: operands, the weights being at the view `w`, arguments and cost. */
 void depthwise_nhwc_finish(struct step *s, const struct problem *p, int w, const struct conv_args *a);
+/* What computing the layer costs. */
+void depthwise_nhwc_cost(struct step *s, const struct problem *p, const struct conv_args *a);
 
 #endif

@@ -8,16 +8,21 @@ struct conv_args depthwise_nhwc_args(const struct problem *p)
     return a;
 }
 
-void depthwise_nhwc_finish(struct step *s, const struct problem *p, int w, const struct conv_args *a)
+void depthwise_nhwc_cost(struct step *s, const struct problem *p, const struct conv_args *a)
 {
     const double x = (double)shape_count(&p->in[0].shape), y = (double)shape_count(&p->out[0].shape),
                  filters = (double)shape_count(&p->in[1].shape);
+    step_cost(s, y * conv_taps(a), 4.0 * (x + filters + (p->add.present ? 2.0 : 1.0) * y));
+}
+
+void depthwise_nhwc_finish(struct step *s, const struct problem *p, int w, const struct conv_args *a)
+{
     step_read(s, p->in[0].view);
     step_read(s, w);
     step_epilogue(s, p, &p->in[2]);
     step_write(s, p->out[0].view);
     step_args(s, a, sizeof *a);
-    step_cost(s, y * conv_taps(a), 4.0 * (x + filters + (p->add.present ? 2.0 : 1.0) * y));
+    depthwise_nhwc_cost(s, p, a);
 }
 
 static bool applicable(const struct problem *p, struct why *why)

@@ -5,14 +5,16 @@
  *
  * Element-wise functions, batch norms, sums of maps, and parts of channels may lie between, in any graph of which all maps come of such
  * tokens and go to such tokens (csrc/graph/moves/token_region.h). Where others read a map that tokens were turned to, its transpose
- * stays for these alone. GPUs only: a transpose is a launch there, and no faster than the convolution itself; CPU devices have
- * channel blocks. */
+ * stays for these alone. GPUs do all of this: a transpose is a launch there, and no faster than the convolution itself; CPU devices,
+ * which have channel blocks, take single convolutions. */
 #include "graph/match.h"
 #include "graph/moves/token_region.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { EPILOGUE_LAYERS = 3, MOST_ACROSS = 7 }; /* of a region on CPU devices, and taps of a row */
 
 static struct clcnn_shape channels_last(const struct clcnn_shape *s)
 {
@@ -34,9 +36,25 @@ static bool is_asked_for(const struct rewriter *r, const struct node *n)
     return false;
 }
 
+/* On CPU devices transposes cost as much as the convolution, but what else there is is faster on channel blocks: one convolution, by
+ * vectors of channels, and two layers that its epilogue may take. */
+static bool suits_vectors(const struct rewriter *r, const struct token_region *g)
+{
+    if (r->options->block == 0 || g->convs != 1 || g->n_layers > EPILOGUE_LAYERS)
+        return false;
+    for (int i = 0; i < g->n_layers; i++) {
+        const struct node *n = &r->g->nodes[g->layer[i]];
+        const struct clcnn_shape *y = &r->g->values[n->out[0]].shape;
+        const int across = rewrite_is(n, &op_conv) ? r->g->values[n->in[1]].shape.dim[3] : 1;
+        if (y->dim[1] % r->options->block != 0 || across > MOST_ACROSS)
+            return false;
+    }
+    return true;
+}
+
 static bool is_wanted(const struct rewriter *r, const struct token_region *g)
 {
-    bool wanted = r->options->gpu;
+    bool wanted = r->options->gpu || suits_vectors(r, g);
     for (int i = 0; i < g->n_layers; i++)
         wanted = wanted || is_asked_for(r, &r->g->nodes[g->layer[i]]);
     return wanted;
