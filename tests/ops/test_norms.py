@@ -81,6 +81,18 @@ def test_what_is_not_finite_stays_in_its_row(device, op, attrs, shape, algo, val
     np.testing.assert_allclose(got[finite], want[finite], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("dim", "shape"), [(-1, (6, 197)), (-1, (9, 5)), (1, (2, 21, 5, 7))])
+def test_softmax_has_zeros_below_the_normal_numbers(device, dim, shape):
+    """With which products would take a hundred times as long."""
+    x = RNG.uniform(-100, 0, shape).astype(np.float32)
+    want = REFERENCE["softmax"](x.astype(np.float64), dim=dim)
+    got = apply(device, "softmax", {"dim": dim}, x, "vector")
+    least = np.finfo(np.float32).smallest_normal
+    assert not ((got > 0) & (got < least)).any()
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1.01 * least)
+    assert (got[want > 1.01 * least] > 0).all()
+
+
 @pytest.mark.parametrize(
     ("op", "shape", "want"),
     [
