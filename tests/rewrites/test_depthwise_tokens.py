@@ -306,14 +306,23 @@ def test_the_device_decides(device):
     assert ("depthwise_nhwc" in moves(Both(device, net))) == (not few)
 
 
-@pytest.mark.parametrize(("size", "found"), [(3, True), (7, True), (9, False)])
-def test_cpu_devices_take_windows_of_few_columns(device, monkeypatch, size, found):
+@pytest.mark.parametrize(
+    ("attrs", "found"),
+    [
+        ({}, True),
+        ({"size": 7}, True),
+        ({"dilation": 2, "padding": 2}, True),
+        ({"size": 9}, False),
+        ({"dilation": 3, "padding": 3}, False),
+    ],
+)
+def test_cpu_devices_take_windows_of_few_columns(device, monkeypatch, attrs, found):
     if device.type != "cpu" or not has_blocks(device):
         pytest.skip("for CPU devices with vectors of 8 floats or more")
     monkeypatch.setattr(sys.modules[__name__], "C", 16)
     net = Net()
     x = to_map(net, tokens(net))
-    y = net.layer("gelu", "act", net.layer("add", "sum", depthwise(net, x, size=size), x))
+    y = net.layer("gelu", "act", net.layer("add", "sum", depthwise(net, x, **attrs), x))
     net.output(end(net, to_tokens(net, y)))
     both = Both(device, net)
     assert (moves(both) == ["depthwise_nhwc"]) == found

@@ -3,15 +3,17 @@
 #include "algos/conv/depthwise_nhwc.h"
 #include "conv_cpu/conv_cpu_args.h"
 
-enum { COLUMNS = 7, MOST_TAPS = 11 }; /* of a row, which the kernel unrolls */
+enum { COLUMNS = 7, MOST_TAPS = 11, MOST_PIXELS = 96 }; /* of a row, which the kernel unrolls */
 
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = depthwise_nhwc_args(p);
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, a.c % p->block == 0, "channels must be a multiple of a vector's floats");
-    REQUIRE(why, a.ker[2] <= MOST_TAPS && a.stride[2] <= a.ker[2],
-            "the taps of a row must be few enough to unroll, and no further apart than windows");
+    REQUIRE(why,
+            a.ker[2] <= MOST_TAPS &&
+                (COLUMNS - 1) * (int64_t)a.stride[2] + (a.ker[2] - 1) * (int64_t)a.dil[2] < MOST_PIXELS,
+            "the taps of a row, and the pixels under them, must be few enough to unroll");
     return true;
 }
 

@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EPILOGUE_LAYERS = 3, MOST_ACROSS = 7 }; /* of a region on CPU devices, and taps of a row */
+/* On CPU devices: layers of a region, taps of a row, and how far they or windows are apart. */
+enum { EPILOGUE_LAYERS = 3, MOST_ACROSS = 7, MOST_APART = 2 };
 
 static struct clcnn_shape channels_last(const struct clcnn_shape *s)
 {
@@ -45,8 +46,11 @@ static bool suits_vectors(const struct rewriter *r, const struct token_region *g
     for (int i = 0; i < g->n_layers; i++) {
         const struct node *n = &r->g->nodes[g->layer[i]];
         const struct clcnn_shape *y = &r->g->values[n->out[0]].shape;
-        const int across = rewrite_is(n, &op_conv) ? r->g->values[n->in[1]].shape.dim[3] : 1;
-        if (y->dim[1] % r->options->block != 0 || across > MOST_ACROSS)
+        if (y->dim[1] % r->options->block != 0)
+            return false;
+        const struct conv_attrs *c = n->attrs;
+        if (rewrite_is(n, &op_conv) && (r->g->values[n->in[1]].shape.dim[3] > MOST_ACROSS ||
+                                        c->stride.v[1] > MOST_APART || c->dilation.v[1] > MOST_APART))
             return false;
     }
     return true;
