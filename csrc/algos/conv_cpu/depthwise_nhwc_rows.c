@@ -1,19 +1,15 @@
-/* depthwise_nhwc_rows: vectors of channels of a few columns in registers; see kernels/conv_cpu/depthwise_nhwc_rows.cl. */
+/* depthwise_nhwc_rows: vectors of channels, tiles of row pixels in registers; see kernels/conv_cpu/depthwise_nhwc_rows.cl. */
 #include "algos/common/blocked.h"
 #include "algos/conv/depthwise_nhwc.h"
 #include "conv_cpu/conv_cpu_args.h"
 
-enum { COLUMNS = 7, MOST_TAPS = 11, MOST_PIXELS = 96 }; /* of a row, which the kernel unrolls */
+#define TILE 7 /* pixels, as of conv_depthwise_blocked */
 
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = depthwise_nhwc_args(p);
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, a.c % p->block == 0, "channels must be a multiple of a vector's floats");
-    REQUIRE(why,
-            a.ker[2] <= MOST_TAPS &&
-                (COLUMNS - 1) * (int64_t)a.stride[2] + (a.ker[2] - 1) * (int64_t)a.dil[2] < MOST_PIXELS,
-            "the taps of a row, and the pixels under them, must be few enough to unroll");
     return true;
 }
 
@@ -31,18 +27,15 @@ static void emit(const struct problem *p, struct emit *e)
     const int packed = emit_depthwise_packed(e, p, &c);
     struct step *s =
         emit_step(e, "depthwise_nhwc_rows", "main", (size_t)c.n * ceil_div(rows, (size_t)a.rows), 1);
-    step_define(s, "V", p->block);
-    step_define(s, "TW", COLUMNS);
-    step_define(s, "KW", c.ker[2]);
-    step_define(s, "SW", c.stride[2]);
-    step_define(s, "DW", c.dil[2]);
+    define_depthwise(s, p, &c);
+    step_define(s, "DT", TILE);
     blocked_step(s, p, packed, &a, sizeof a);
     depthwise_nhwc_cost(s, p, &c);
 }
 
 const struct algo_def algo_depthwise_nhwc_rows = {
     .name = "rows",
-    .doc = "vectors of channels of a few columns in registers, memory bound",
+    .doc = "vectors of channels, tiles of row pixels in registers: memory bound",
     .devices = DEVICES_CPU,
     .vectors = true,
     .error = ERROR_STRICT,
