@@ -296,11 +296,11 @@ class Constants:
 
     def value(self, array: NDArray[Any], name: str) -> Value:
         """The constant; `name` is that of the node that reads it first. Raises what constant_value() does."""
-        reference, value = self._known.get(id(array), (None, None))
-        if value is None or reference is None or reference() is not array:
-            value = constant_value(self._graph, array, name)
-            self._known[id(array)] = weakref.ref(array), value
-        return value
+        known = self._known.get(id(array))
+        if known is None or known[0]() is not array:
+            known = weakref.ref(array), constant_value(self._graph, array, name)
+            self._known[id(array)] = known
+        return known[1]
 
 
 def constant_value(graph: Graph, array: NDArray[Any], name: str) -> Value:
