@@ -63,7 +63,7 @@ class PlanGroup(Plan):
         self.failed: dict[_core.Device, Error] = {}
         self._remake = remake
         self._parts: list[tuple[Plan, Plan, slice]] | None = None  # (on a device, for a part, which part)
-        self._threads = Threads(len(self.plans), "clcnn-group")
+        self._threads = Threads(len(self.plans))
         self._gate = threading.Lock()  # of _queues
         self._turns = threading.Lock()  # of calls that use all devices
         self._runner = 0

@@ -18,7 +18,7 @@ WANTED = 300  # interrupts
 
 def test_work_is_done_or_was_never_begun() -> None:
     """A task that was begun has ended before KeyboardInterrupt is raised."""
-    threads, rng, interrupted, begun = Threads(2, "test"), random.Random(0), 0, [0, 0]
+    threads, rng, interrupted, begun = Threads(2), random.Random(0), 0, [0, 0]
 
     def work(i: int) -> None:
         begun[i] += 1
@@ -51,7 +51,7 @@ def test_the_streams_of_map_end_and_others_begin(device: clcnn.Device) -> None:
 
 
 def test_stop_is_called_for_work_that_has_begun() -> None:
-    threads, stopped = Threads(1, "test"), []
+    threads, stopped = Threads(1), []
 
     def work() -> None:
         while not stopped:
@@ -65,7 +65,7 @@ def test_stop_is_called_for_work_that_has_begun() -> None:
 
 
 def test_tasks_give_and_raise_once() -> None:
-    threads = Threads(1, "test")
+    threads = Threads(1)
     right, wrong = Task(lambda: 7), Task(lambda: int("seven"))
     threads.finish([right, wrong])
     assert right.error is None and isinstance(wrong.error, ValueError)
@@ -83,10 +83,23 @@ def test_a_task_that_waits_longer_than_asked() -> None:
     assert task.wait(0.0) and task.done
 
 
+def test_threads_begin_and_end_or_were_never_there() -> None:
+    """Nor is anything but KeyboardInterrupt raised, and threads that were made can be closed again."""
+    rng, interrupted, threads = random.Random(2), 0, Threads(1)
+    while interrupted < WANTED:
+        try:
+            with interrupt_after(rng.uniform(1e-6, 3e-4)):
+                threads = Threads(3)
+                threads.close()
+        except KeyboardInterrupt:
+            interrupted += 1
+            threads.close()
+
+
 def test_threads_that_nobody_closes_do_not_keep_the_program() -> None:
     code = """
 from clcnn._background.threads import Task, Threads
-threads = Threads(2, "test")
+threads = Threads(2)
 task = Task(lambda: print("done"))
 threads.begin(task)
 """
@@ -95,13 +108,11 @@ threads.begin(task)
 
 def test_threads_that_nobody_has_any_more_end() -> None:
     """Without Python code that Ctrl-C could interrupt: what __del__() raises is lost."""
-    threads = Threads(3, "test")
+    threads = Threads(3)
     mine = list(threads._threads)
     threads.finish([Task(int)])
     del threads
-    for thread in mine:
-        thread.join(10)
-    assert not any(thread.is_alive() for thread in mine)
+    assert all(thread.wait(10) for thread in mine)
     assert not hasattr(Threads, "__del__")
 
 
@@ -110,7 +121,7 @@ def test_a_forked_child_is_told() -> None:
 import os
 from clcnn._background.threads import Task, Threads
 from clcnn.errors import StateError
-threads = Threads(1, "test")
+threads = Threads(1)
 child = os.fork()
 if child == 0:
     try:

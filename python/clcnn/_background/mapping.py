@@ -40,7 +40,7 @@ def mapped(
         finally:
             free.put(worker)
 
-    threads = Threads(len(workers), "clcnn-map")
+    threads = Threads(len(workers))
     pending: deque[Task[R]] = deque()
     try:
         for batch in _arguments.iterate(batches, "batches", "batches of arrays"):

@@ -2,8 +2,9 @@
 
 Python calls signal handlers in the main thread, between any two of its steps. One that raises in the middle
 of a Condition, an Event, a Future or an executor leaves their locks as they are, and from then on whoever
-needs them waits for ever. Here the thread that waits does only what is one call into C, which happens or does
-not: SimpleQueue.put(), and acquire() and release() of a plain lock.
+needs them waits for ever; threading.Thread.start() waits for an Event. Here the thread that waits does only
+what is one call into C, which happens or does not: start_new_thread(), SimpleQueue.put(), and acquire() and
+release() of a plain lock.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import os
 import threading
 import time
 import weakref
+from _thread import start_new_thread
 from collections.abc import Callable, Sequence
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -90,20 +93,22 @@ class Task(Generic[T]):
 
 
 class Threads:
-    """Threads that take tasks in the order in which these come."""
+    """Threads that take tasks in the order in which these come.
 
-    def __init__(self, count: int, name: str) -> None:
+    The end of the process waits for them only if somebody has this object then.
+    """
+
+    def __init__(self, count: int) -> None:
         self._pid = os.getpid()
         self._tasks: SimpleQueue[Any] = SimpleQueue()
         # Put there when nobody has this object any more: a call into C, while __del__() may be interrupted.
         gone = weakref.ref(self, self._tasks.put)
         _open.add(gone)
-        self._threads = [
-            threading.Thread(target=_serve, args=(self._tasks, gone), name=f"{name}_{i}", daemon=True)
-            for i in range(count)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[Task[None]] = []
+        for _ in range(count):
+            thread = Task(partial(_serve, self._tasks, gone))
+            start_new_thread(thread, ())
+            self._threads.append(thread)
 
     def begin(self, task: Task[Any]) -> None:
         """Puts a task at the end. Raises StateError in a forked child, which has no such threads."""
@@ -139,7 +144,7 @@ class Threads:
         """Ends the threads after all tasks, and waits for them."""
         self._tasks.put(None)
         for thread in self._threads:
-            thread.join()
+            thread.wait()
         self._threads.clear()
 
 

@@ -27,7 +27,7 @@ def draw(parameters: Sequence[Parameter]) -> None:
     waiting: SimpleQueue[Parameter] = SimpleQueue()
     for parameter in sorted(parameters, key=lambda p: -p.size):
         waiting.put(parameter)
-    threads = Threads(count, "clcnn_drawing")
+    threads = Threads(count)
     try:
         threads.finish([Task(partial(_draw_some, waiting)) for _ in range(count)])
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import threading
 from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import clcnn
 from clcnn import _core
+from clcnn._background.threads import Task, Threads
 from clcnn.train.pixels import Converter, Pixels
 
 # Seconds for a thread that is to end; one that waits for its data any longer is left alone.
@@ -77,11 +77,9 @@ def ahead(walk: Iterable[Batch], device: _core.Device | None, depth: int) -> Gen
     room: queue.SimpleQueue[None] = queue.SimpleQueue()  # has one for each batch that may be put
     for _ in range(depth):
         room.put(None)
-    stop = threading.Event()
     sender = None if device is None else Sender(device, depth + 2)  # one is read, one is filled
-    arguments = (walk, sender, ready, room, stop)
-    work = threading.Thread(target=_work, args=arguments, name="batches", daemon=True)
-    work.start()
+    work: Task[None] = Task(lambda: _work(walk, sender, ready, room, work))
+    Threads(1).begin(work)
     try:
         while (item := ready.get()) is not None:
             if isinstance(item, BaseException):
@@ -89,9 +87,8 @@ def ahead(walk: Iterable[Batch], device: _core.Device | None, depth: int) -> Gen
             room.put(None)
             yield item
     finally:
-        stop.set()
-        work.join(LONGEST_WAIT)
-        if sender is not None and not work.is_alive():
+        work.cancel()
+        if work.wait(LONGEST_WAIT) and sender is not None:
             sender.close()
 
 
@@ -100,12 +97,12 @@ def _work(
     sender: Sender | None,
     ready: queue.SimpleQueue[Any],
     room: queue.SimpleQueue[None],
-    stop: threading.Event,
+    task: Task[None],
 ) -> None:
     """Puts batches, and in the end None or what was raised, as long as anyone wants them."""
 
     def has_room() -> bool:
-        while not stop.is_set():
+        while not task.cancelled:
             try:
                 room.get(timeout=LOOK)
             except queue.Empty:

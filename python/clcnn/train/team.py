@@ -41,8 +41,8 @@ class Team:
     def __init__(self, devices: Iterable[_core.Device]) -> None:
         self.devices = list(devices)
         self._led: Task[Any] | None = None
-        self._leader = Threads(1, "clcnn-leader")
-        self._workers = [Threads(1, f"clcnn-device-{d.index}") for d in self.devices]
+        self._leader = Threads(1)
+        self._workers = [Threads(1) for _ in self.devices]
 
     @property
     def interrupted(self) -> bool:
