@@ -8,9 +8,8 @@
  * Layouts: N,C,(D,)(H,)W with batch strides; a row is one (n, d, h) of the output for BLOCK channels, which share
  * what is worked out for its columns.
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.
- * Defines: KIND (0: nearest by `rounding`, 1: linear, 2: cubic, the default), SPAN taps that a kernel reaches at most,
- * DIMS (spatial dimensions, 1 to 3; default 3), BLOCK (default 1), CROP (0, the default, or 1), COORD (int where every
- * coordinate fits, else long, the default), WG, LANES, ELEMS, RUNS, INDEX (rows.clh). */
+ * Defines: DIMS (spatial dimensions, 1 to 3; default 3), BLOCK (default 1), WG, LANES, ELEMS, RUNS, INDEX (rows.clh),
+ * KIND, SPAN, CROP, COORD (resize_taps.clh). */
 #include "common/clcnn.clh"
 #include "vision/vision_args.h"
 #include "common/rows.clh"
@@ -18,96 +17,13 @@
 #ifndef FN
 #define FN(x) resize_taps_##x
 #endif
-#ifndef KIND
-#define KIND 2
-#endif
-#ifndef SPAN
-#define SPAN 4
-#endif
 #ifndef DIMS
 #define DIMS 3
 #endif
 #ifndef BLOCK
 #define BLOCK 1
 #endif
-#ifndef CROP
-#define CROP 0
-#endif
-#ifndef COORD
-#define COORD long
-#endif
-
-#define MOST_HELD 32
-#define HELD (SPAN <= MOST_HELD) /* whether taps are kept: else there is no end to their memory */
-
-/* The taps of dimension d: index `first` and those after it, at a distance of `from` and more from the coordinate, and
- * the sum of their weights. */
-struct FN(taps) {
-    int d, first;
-    float from, total;
-    bool outside;
-#if HELD
-    int index[SPAN];
-    float weight[SPAN];
-#endif
-};
-
-/* Of tap m. */
-float FN(weight)(const struct FN(taps) *t, int m, const struct resize_taps_args *a)
-{
-    const float u = fabs((t->from + (float)m) * a->scale[t->d]), c = a->cubic;
-    if (a->exclude && (t->first + m < 0 || t->first + m >= a->in[t->d]))
-        return 0.0f;
-    if (KIND == 0)
-        return 1.0f;
-    if (KIND == 1)
-        return u < 1.0f ? 1.0f - u : 0.0f;
-    return u <= 1.0f  ? ((c + 2.0f) * u - (c + 3.0f)) * u * u + 1.0f
-           : u < 2.0f ? ((c * u - 5.0f * c) * u + 8.0f * c) * u - 4.0f * c
-                      : 0.0f;
-}
-
-/* How a coordinate becomes an index: floor, round_prefer_floor, round_prefer_ceil, ceil. */
-int FN(rounded)(COORD rest, COORD div, int rounding)
-{
-    return rounding == 0 ? 0 : rounding == 1 ? 2 * rest > div : rounding == 2 ? 2 * rest >= div : rest > 0;
-}
-
-struct FN(taps) FN(taps_of)(long i, int d, const struct resize_taps_args *a)
-{
-    const COORD at = (COORD)i * (COORD)a->mul[d] + (COORD)a->add[d], div = (COORD)a->div[d];
-    const COORD low = at / div - (at % div < 0), rest = at - low * div;
-    struct FN(taps) t;
-    t.d = d;
-    t.outside = CROP && (at < 0 || at > (COORD)(a->in[d] - 1) * div);
-    if (KIND == 0) {
-        t.first = (int)clamp(low + FN(rounded)(rest, div, a->rounding), (COORD)0, (COORD)(a->in[d] - 1));
-        t.from = 0.0f;
-    } else {
-        const float part = (float)rest / (float)div;
-        const int before = (int)ceil(part - (float)KIND / a->scale[d]);
-        t.first = (int)low + before;
-        t.from = (float)before - part;
-    }
-    t.total = 0.0f;
-    for (int m = 0; m < SPAN; m++) {
-        const float w = FN(weight)(&t, m, a);
-#if HELD
-        t.index[m] = clamp(t.first + m, 0, a->in[d] - 1);
-        t.weight[m] = w;
-#endif
-        t.total += w;
-    }
-    return t;
-}
-
-#if HELD
-#define WEIGHT(t, m) ((t)->weight[m])
-#define INDEX_OF(t, m) ((t)->index[m])
-#else
-#define WEIGHT(t, m) FN(weight)(t, m, a)
-#define INDEX_OF(t, m) clamp((t)->first + (m), 0, a->in[(t)->d] - 1)
-#endif
+#include "vision/resize_taps.clh"
 
 /* An infinite value with weight 0 counts for nothing. */
 float FN(times)(float w, float v)

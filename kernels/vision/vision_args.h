@@ -70,4 +70,13 @@ struct resize_taps_args {
     f32 scale[3], cubic, outside;
 };
 
+/* The same where rows are blended first (resize_rows.cl): a piece is COLUMNS of the output,
+ * which read KEPT - 1 or fewer of the input; `run` of the rows for a work-item. */
+#define RESIZE_ROWS_COLUMNS(span) ((span) < 4 ? 512 : 2048 / (span))
+#define RESIZE_ROWS_KEPT 2048
+struct resize_rows_args {
+    struct resize_taps_args taps;
+    i64 run;
+};
+
 #endif

@@ -3,6 +3,7 @@
 #define CLCNN_ALGOS_RESIZE_H
 
 #include "algos/common/rows.h"
+#include "vision/vision_args.h"
 
 /* Output index i reads at (i * mul + add) / div. */
 struct resize_line {
@@ -31,7 +32,10 @@ struct resize_map resize_map_of(const struct problem *p);
 /* Whether that is all there is to it: one element, or a blend of neighbours, of a whole input. */
 bool resize_is_plain(const struct resize_attrs *attrs);
 
-/* Cubic and stretched kernels, and crops: kernels/vision/resize_taps.cl. */
+/* Cubic and stretched kernels, and crops: kernels/vision/resize_taps.cl. The arguments but `rows` and `pieces`; and how many whole
+ * numbers are in an interval as long as the kernel, in any dimension. */
+struct resize_taps_args resize_taps_args_of(const struct problem *p);
+int resize_span(const struct resize_taps_args *a, int kind);
 void emit_resize_taps(const struct problem *p, struct emit *e);
 
 #endif

@@ -1,7 +1,6 @@
 /* resize_blocked: resampling on channel blocks; see kernels/vision/resize_blocked.cl. */
 #include "algos/common/blocked.h"
 #include "algos/vision/resize.h"
-#include "vision/vision_args.h"
 
 /* Whether x lies on channel blocks is known when the planner comes to the node; forced, reorders see to it. */
 static bool applicable(const struct problem *p, struct why *why)

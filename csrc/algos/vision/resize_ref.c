@@ -1,6 +1,5 @@
 /* resize_ref: resampling with every rule of coordinates and rounding; see kernels/vision/resize_ref.cl. */
 #include "algos/vision/resize.h"
-#include "vision/vision_args.h"
 
 #include <math.h>
 

@@ -1,13 +1,11 @@
 /* resize_taps: resampling by kernels of any width, and of crops; see kernels/vision/resize_taps.cl. */
 #include "algos/vision/resize.h"
-#include "vision/vision_args.h"
 
 #include <math.h>
 
 enum { CPU_BLOCK = 4 }; /* channels that share a column's taps */
 
-/* Whole numbers in an interval as long as the kernel, of any dimension. */
-static int span_of(const struct resize_taps_args *a, int kind)
+int resize_span(const struct resize_taps_args *a, int kind)
 {
     int most = 1;
     for (int d = 0; d < 3 && kind > 0; d++) {
@@ -17,11 +15,11 @@ static int span_of(const struct resize_taps_args *a, int kind)
     return most;
 }
 
-void emit_resize_taps(const struct problem *p, struct emit *e)
+struct resize_taps_args resize_taps_args_of(const struct problem *p)
 {
     const struct resize_attrs *attrs = p->attrs;
     const struct operand *x = &p->in[0], *y = &p->out[0];
-    const int dims = x->shape.rank - 2, block = cpu_device(p->device) ? CPU_BLOCK : 1;
+    const int dims = x->shape.rank - 2;
     struct resize_taps_args a = {
         .x_n = x->batch_stride,
         .y_n = y->batch_stride,
@@ -47,11 +45,20 @@ void emit_resize_taps(const struct problem *p, struct emit *e)
         if (attrs->antialias && r.num > r.den)
             a.scale[d] = (float)((double)r.den / (double)r.num);
     }
+    return a;
+}
+
+void emit_resize_taps(const struct problem *p, struct emit *e)
+{
+    const struct resize_attrs *attrs = p->attrs;
+    const struct operand *x = &p->in[0], *y = &p->out[0];
+    const int block = cpu_device(p->device) ? CPU_BLOCK : 1;
+    struct resize_taps_args a = resize_taps_args_of(p);
     a.rows = x->shape.dim[0] * (int64_t)ceil_div((size_t)a.c, (size_t)block) * a.out[0] * a.out[1];
     struct step *s = rows_step(e, p, "resize_taps", "main", a.rows, a.out[2], &a.pieces);
     step_define(s, "KIND", attrs->mode);
-    step_define(s, "SPAN", span_of(&a, attrs->mode));
-    step_define(s, "DIMS", dims);
+    step_define(s, "SPAN", resize_span(&a, attrs->mode));
+    step_define(s, "DIMS", x->shape.rank - 2);
     step_define(s, "BLOCK", block);
     step_define_id(s, "COORD", resize_fits_int(a.mul, a.add, a.div, a.in, a.out) ? "int" : "long");
     step_define(s, "CROP", attrs->coordinates == RESIZE_TF_CROP_AND_RESIZE);
