@@ -17,6 +17,7 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct resize_attrs *attrs = p->attrs;
     const struct resize_taps_args a = resize_taps_args_of(p);
     const int span = resize_span(&a, attrs->mode);
+    REQUIRE(why, p->block > 0, "for CPU devices with vectors of 8 floats or more");
     REQUIRE(why, attrs->mode != RESIZE_NEAREST, "nearest copies elements");
     REQUIRE(why, attrs->coordinates != RESIZE_TF_CROP_AND_RESIZE, "crops have an outside");
     REQUIRE(why, span <= MOST_TAPS, "kernels of so many taps are not kept");
@@ -37,7 +38,7 @@ static void emit(const struct problem *p, struct emit *e)
     a.run = blocked_run(p, (size_t)t->pieces, (size_t)t->rows, LEAST_ROWS);
     const size_t parts = ceil_div((size_t)t->rows, (size_t)a.run);
     struct step *s = emit_step(e, "resize_rows", "main", parts * (size_t)t->pieces, 1);
-    step_define(s, "V", p->block > 0 ? rows_vector(p, t->in[2]) : 4);
+    step_define(s, "V", rows_vector(p, t->in[2]));
     step_define(s, "DIMS", x->shape.rank - 2);
     step_define(s, "KIND", attrs->mode);
     step_define(s, "SPAN", span);
@@ -52,6 +53,7 @@ const struct algo_def algo_resize_rows = {
     .name = "rows",
     .doc = "rows of the input blended to one, and then its columns",
     .devices = DEVICES_CPU,
+    .vectors = true,
     .error = ERROR_STRICT,
     .deterministic = true,
     .applicable = applicable,
