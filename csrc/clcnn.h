@@ -132,6 +132,9 @@ struct clcnn_device_stats {
 };
 void clcnn_device_get_stats(struct clcnn_device *dev, struct clcnn_device_stats *out);
 enum clcnn_status clcnn_device_finish(struct clcnn_device *dev, struct clcnn_err *err);
+/* Makes the programs of the first compile of the last process that called this, until a compile of this one knows what it needs:
+ * for a thread beside what leads to it. Never fails. */
+void clcnn_device_build_ahead(struct clcnn_device *dev);
 void clcnn_device_close(struct clcnn_device *dev); /* idempotent; NULL is fine */
 void clcnn_device_free(struct clcnn_device *dev);  /* closes too; all children must be gone */
 

@@ -441,6 +441,7 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
         TRY(meet_memory_limit(&bp, &of, options, err));
     const double selected = clcnn_clock_ms();
     TRY(blueprint_programs(bp, patience, err));
+    programs_keep_list(dev);
     const double built = clcnn_clock_ms();
     TRY(blueprint_weights(bp, patience, err));
     free_folded_weights(bp->graph);

@@ -234,6 +234,17 @@ static PyObject *device_finish(PyObject *op, PyObject *Py_UNUSED(unused))
     return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
 }
 
+PyDoc_STRVAR(build_ahead_doc,
+             "_build_ahead($self, /)\n--\n\n"
+             "Makes the programs that the last process's first compile used, until a compile knows what it "
+             "needs.");
+
+static PyObject *device_build_ahead(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    WITHOUT_GIL(clcnn_device_build_ahead(((struct device_object *)op)->handle));
+    Py_RETURN_NONE;
+}
+
 PyDoc_STRVAR(close_doc, "close($self, /)\n--\n\n"
                         "Gives everything on the device back; its tensors and plans raise StateError from "
                         "then on. Closing twice is fine.\n"
@@ -295,6 +306,7 @@ static PyMethodDef device_methods[] = {
     {"stats", device_stats, METH_NOARGS, stats_doc},
     {"info", device_info, METH_NOARGS, info_doc},
     {"finish", device_finish, METH_NOARGS, finish_doc},
+    {"_build_ahead", device_build_ahead, METH_NOARGS, build_ahead_doc},
     {"close", device_close, METH_NOARGS, close_doc},
     {"__enter__", py_enter, METH_NOARGS, "__enter__($self, /)\n--\n\n"},
     {"__exit__", device_exit, METH_VARARGS, "__exit__($self, /, *args)\n--\n\n"},

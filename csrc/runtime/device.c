@@ -95,6 +95,7 @@ enum clcnn_status clcnn_device_open(struct clcnn_device **out, const char *selec
         goto done;
     }
     pthread_mutex_init(&dev->lock, NULL);
+    pthread_mutex_init(&dev->ahead.making, NULL);
     gate_init(&dev->weights_gate);
     dev->api = api;
     dev->info = chosen->info;
@@ -161,8 +162,10 @@ void clcnn_device_free(struct clcnn_device *dev)
     if (!device_forked(dev)) {
         crew_free(dev->crew);
         pthread_mutex_destroy(&dev->lock);
+        pthread_mutex_destroy(&dev->ahead.making);
         gate_destroy(&dev->weights_gate);
     }
+    free(dev->ahead.noted.at);
     free(dev->cache_dir);
     free(dev->kernel_dir);
     free(dev);

@@ -33,8 +33,8 @@ static void destroy(struct clcnn_device *dev, struct program *p)
 
 /* ---- building one unit ----------------------------------------------------------------------------------------- */
 
-/* SHA-256 over everything that the binary depends on, each part with its final zero. */
-static void make_key(char key[65], const struct clcnn_device *dev, const char *source)
+/* Each part with its final zero. */
+void program_key(char key[65], const struct clcnn_device *dev, const char *source)
 {
     const struct clcnn_device_info *info = &dev->info;
     const char *parts[] = {
@@ -267,7 +267,7 @@ static enum clcnn_status prepare(struct work *w, const struct unit *units, struc
         o->unit = &units[i];
         o->same = -1;
         TRY(unit_source(&o->source, w->dev->kernel_dir, o->unit, err));
-        make_key(o->key, w->dev, o->source);
+        program_key(o->key, w->dev, o->source);
         for (int k = 0; k < i && o->same < 0; k++)
             if (w->orders[k].same < 0 && strcmp(w->orders[k].key, o->key) == 0)
                 o->same = k;
@@ -350,6 +350,7 @@ enum clcnn_status programs_acquire(struct clcnn_device *dev, const struct unit *
         st = clcnn_fail_mem(err, (size_t)count * sizeof *w.orders);
         goto done;
     }
+    ahead_wait(dev);
     TRY(prepare(&w, units, err));
     *missing = w.missing;
     patience_tell(patience, "programs", 0, w.missing);
@@ -364,6 +365,9 @@ enum clcnn_status programs_acquire(struct clcnn_device *dev, const struct unit *
     st = first_failure(&w, stopped == CLCNN_OK ? err : NULL);
     TRY(stopped == CLCNN_OK ? st : stopped);
     hand_out(&w, programs);
+    for (int i = 0; i < count; i++)
+        if (w.orders[i].same < 0)
+            ahead_note(dev, units[i].file, w.orders[i].source);
 done:
     for (int i = 0; i < count && w.orders != NULL; i++) {
         if (st != CLCNN_OK && w.orders[i].program != NULL)
@@ -373,6 +377,27 @@ done:
     free(w.orders);
     device_unpin(dev);
     return st;
+}
+
+void program_make_idle(struct clcnn_device *dev, const char *file, const char *source)
+{
+    const struct unit unit = {.file = file};
+    char *text = clcnn_strdup(source);
+    struct order o = {.unit = &unit, .source = text, .same = -1};
+    struct work w = {.dev = dev, .orders = &o, .count = 1};
+
+    program_key(o.key, dev, source);
+    pthread_mutex_lock(&dev->lock);
+    const bool known = find(dev, o.key) != NULL;
+    pthread_mutex_unlock(&dev->lock);
+    if (text != NULL && !known) {
+        make(&w, &o);
+        publish(dev, &o);
+        clcnn_err_clear(&o.err);
+        if (o.program != NULL)
+            program_release(dev, o.program);
+    }
+    free(text);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */

@@ -60,6 +60,19 @@ cl_int cl_fault(const char *name);
 struct program;
 struct weight;
 
+struct text { /* grows; `failed` sticks when there is no memory */
+    char *at;
+    size_t used, capacity;
+    bool failed;
+};
+struct ahead {              /* ahead.c; all but `asked` under the lock */
+    pthread_mutex_t making; /* also held while a program is made */
+    atomic_bool asked;      /* a compile knows what it needs */
+    bool notes;             /* what a compile asks for goes into the list */
+    struct text noted;
+    struct hash128 hash; /* of the list in the cache folder */
+};
+
 #define WEIGHT_LISTS 1024
 
 struct clcnn_device {
@@ -79,7 +92,8 @@ struct clcnn_device {
     char *cache_dir, *kernel_dir; /* NULL: off, embedded */
     uint64_t memory_limit;
     int build_threads;
-    struct program *programs;             /* linked list, looked up at compile only */
+    struct program *programs; /* linked list, looked up at compile only */
+    struct ahead ahead;
     struct weight *weights[WEIGHT_LISTS]; /* packed constants: linked lists, by hash */
     struct crew *crew;                    /* threads beside those of runs; NULL: not needed yet */
     cl_mem dummy;                         /* bound where an optional operand is absent */
@@ -170,6 +184,8 @@ struct unit { /* one instance of a kernel file: its name without the ending, and
 enum clcnn_status programs_acquire(struct clcnn_device *dev, const struct unit *units, int count,
                                    struct program **programs, int *missing,
                                    const struct clcnn_patience *patience, struct clcnn_err *err);
+/* After the first compile: what it has asked for is made ahead in the next process. */
+void programs_keep_list(struct clcnn_device *dev);
 void program_release(struct clcnn_device *dev, struct program *program);
 void program_retain(struct clcnn_device *dev, struct program *program);
 /* After each of its kernels has run once: writes the binary to the disk cache if it was built from source and the driver

@@ -65,11 +65,6 @@ void cache_save(const char *dir, const char *key, const void *data, size_t bytes
 
 /* ---- paste.c --------------------------------------------------------------------------------------------------- */
 
-struct text { /* grows; `failed` sticks when there is no memory */
-    char *at;
-    size_t used, capacity;
-    bool failed;
-};
 void text_add(struct text *t, const char *s, size_t n);
 void text_print(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* What is learned of a kernel file that becomes an instance in a chain. */
@@ -114,6 +109,16 @@ enum clcnn_status addresses_find(cl_ulong *out, const cl_mem *mem, int count, st
 /* ---- program.c ------------------------------------------------------------------------------------------------- */
 
 void programs_drop_idle(struct clcnn_device *dev, int keep); /* all but the `keep` youngest without a user */
+/* SHA-256 over everything that the binary of a source depends on, hexadecimal. */
+void program_key(char key[65], const struct clcnn_device *dev, const char *source);
+/* Makes a program that nobody asks for yet, unless it is there. file: what its kernels are named after. */
+void program_make_idle(struct clcnn_device *dev, const char *file, const char *source);
+
+/* ---- ahead_list.c ---------------------------------------------------------------------------------------------- */
+
+/* Before a compile looks for its programs: waits for the one that is being made ahead, the last then. */
+void ahead_wait(struct clcnn_device *dev);
+void ahead_note(struct clcnn_device *dev, const char *file, const char *source);
 
 /* ---- build_error.c --------------------------------------------------------------------------------------------- */
 

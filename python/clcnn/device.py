@@ -314,14 +314,21 @@ def get(
 
 
 def opening(device: Any, threads: int | None) -> Callable[[], _core.Device]:
-    """get() in a thread of its own if drivers may have to be loaded first, which takes a tenth of a second.
-    Gives what waits for the device; only that raises. The end of the process waits for the thread, since
-    drivers do not bear to be unloaded while they load."""
+    """get() in a thread of its own if drivers may have to be loaded first, which takes a tenth of a second;
+    then the thread makes the programs that the last process began with. Gives what waits for the device; only
+    that raises. The end of the process waits for the thread, since drivers do not bear to be unloaded while
+    they load."""
     wanted = partial(get, device, threads)
     if _opened or isinstance(device, _core.Device):
         return wanted
     task = Task(wanted)
-    threading.Thread(target=task, name="clcnn device").start()
+
+    def run() -> None:
+        task()
+        for opened in list(_opened.values()):
+            opened._build_ahead()
+
+    threading.Thread(target=run, name="clcnn device").start()
     return task.result
 
 
