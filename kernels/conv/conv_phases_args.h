@@ -15,7 +15,7 @@ struct conv_phases {
 /* On channel blocks: conv_transpose_blocked. */
 struct conv_transpose_blocked_args {
     i64 src_n, dst_n, add_n;            /* batch strides */
-    i32 n, k, kg, groups;               /* batch, filters, filters of a group, groups */
+    i32 n, k, kg, c;                    /* batch, filters, filters and channels of a group */
     i32 c_blocks, k_blocks;             /* of a group: blocks of input channels, blocks of KV * V filters */
     i32 chunks, per_item, span, c_step; /* as in conv_blocked_args */
     struct conv_phases phases, depth;   /* depth: its index 0 = depth, of images one of everything */

@@ -49,10 +49,18 @@
 #endif
 #define SOON 16 /* channels from the weights that are read to those on their way to the first cache */
 
-/* One tap on a block of channels: pixel t of the tile is at row + t * V. */
+#if V == 16
+#define PAST(channels) min(V, channels)
+#else /* unrolled: the channels that are missing in the last block, too */
+#define PAST(channels) V
+#endif
+
+/* One tap on a block of channels, of which there are so many from its first one on; pixel t of the tile is at
+ * row + t * V. */
 #define SOON_OF(v) PREFETCH_SOON(wp + (SOON * KV + (v)) * V)
-#define TAP(row) \
-    UNROLL_CHANNELS for (int c = 0; c < V; c++, wp += KV * V) MULTIPLY_CHANNEL(row, V, c, wp, 0, T, SOON_OF)
+#define TAP(row, channels)                                                 \
+    UNROLL_CHANNELS for (int c = 0; c < PAST(channels); c++, wp += KV * V) \
+        MULTIPLY_CHANNEL(row, V, c, wp, 0, T, SOON_OF)
 
 /* The next pixel of a phase. */
 void FN(next)(struct FN(pixel) *p, const struct FN(phase) *rows, const struct FN(phase) *cols)
@@ -112,11 +120,12 @@ void FN(finish_tile)(FV acc[T][KV], const struct FN(target) *to, const struct co
     }
 }
 
-/* Adds to the sums of one tile (fresh: which are zero) what `c_blocks` blocks of input channels give, the first ones at
- * x and w; the last time the results are stored instead. */
-void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, const struct FN(target) *to,
+/* Adds to the sums of one tile (fresh: which are zero) what blocks begin to c_past - 1 of the group's input channels
+ * give, the first ones at x and w; the last time the results are stored instead. */
+void FN(tile)(SRC x, SRC w, float *sums, int begin, int c_past, const struct FN(target) *to,
               const struct conv_transpose_blocked_args *a)
 {
+    const bool fresh = begin == 0, last = c_past == a->c_blocks;
     const struct conv_phases *f = &a->phases;
     const long slice = (long)f->in[0] * f->in[1] * V, plane = a->depth.in[0] * slice;
     const long tap = (long)a->c_blocks * (V * KV * V);
@@ -141,8 +150,8 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, co
                 continue;
             if (one_row && iw >= 0 && iw + T <= f->in[1]) {
                 SRC row = x + image.x * a->src_n + id * slice + ((long)ih * f->in[1] + iw) * V;
-                for (int cb = 0; cb < c_blocks; cb++, row += plane)
-                    TAP(row)
+                for (int cb = begin; cb < c_past; cb++, row += plane)
+                    TAP(row, a->c - cb * V)
                 continue;
             }
             long at[T]; /* -1: outside */
@@ -157,10 +166,10 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, co
             }
             float copy[T * V] __attribute__((aligned(64)));
             SRC from = x;
-            for (int cb = 0; cb < c_blocks; cb++, from += plane) {
+            for (int cb = begin; cb < c_past; cb++, from += plane) {
                 for (int t = 0; t < T; t++)
                     KEEPV(at[t] >= 0 ? LOADV(from, at[t]) : (FV)0.0f, copy, t * V);
-                TAP(copy)
+                TAP(copy, a->c - cb * V)
             }
         }
     if (last) {
@@ -178,7 +187,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
 {
     const struct conv_phases *f = &a->phases;
     const int of_slice = f->count[0] * f->count[1], phases = of_slice * a->depth.count[0];
-    const int parts = phases * a->k_blocks * a->groups;
+    const int parts = phases * a->k_blocks * (a->k / a->kg);
     const int first = (int)(group / (ulong)(a->span * parts)) * a->span, span = min(a->span, a->chunks - first);
     const int index = (int)(group - (ulong)first * parts), part = index / span, chunk = first + index % span;
     const int block = part / phases, g = block / a->k_blocks; /* of groups > 1, whose blocks are full */
@@ -196,11 +205,11 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     for (int begin = chunk * a->per_item; begin < end; begin += TILES) {
         const int count = min(TILES, end - begin);
         for (int cb = 0; cb < a->c_blocks; cb += a->c_step) {
-            const int step = min(a->c_step, a->c_blocks - cb);
+            const int c_past = min(cb + a->c_step, a->c_blocks);
             SRC xc = xg + cb * plane;
             for (int i = 0; i < count; i++) {
                 to.from = FN(pixel_of)((begin + i) * T, &to.rows, &to.cols);
-                FN(tile)(xc, wb + cb * (V * KV * V), sums[i], cb == 0, cb + step == a->c_blocks, step, &to, a);
+                FN(tile)(xc, wb + cb * (V * KV * V), sums[i], cb, c_past, &to, a);
             }
         }
     }

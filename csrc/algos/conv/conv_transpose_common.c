@@ -56,7 +56,7 @@ struct conv_transpose_blocked_args conv_transpose_blocked_block(const struct pro
         .n = a->n,
         .k = a->k,
         .kg = a->k / a->groups,
-        .groups = a->groups,
+        .c = a->c / a->groups,
         .phases = conv_phases_of(a),
         .depth = conv_depth_phases_of(a),
         .epi = blocked_epilogue_of(p, &p->in[2]),
