@@ -1,5 +1,5 @@
-/* rewrite_elementwise.c: element-wise functions one after the other become one layer on GPUs, where each of them would read and
- * write its map, and take a launch. CPU devices keep maps between layers in their caches, and have vectors for each function. */
+/* rewrite_elementwise.c: element-wise functions one after the other become one layer, since each of them would read and write its
+ * map, and on GPUs take a launch. */
 #include "graph/rewrite.h"
 
 #include <stdio.h>
@@ -26,6 +26,8 @@ static bool is_part(const struct rewriter *r, const struct node *n)
         rewrite_is_forced(r, n, &op_elementwise))
         return false;
     if (!eltwise_is_unary(n->op) && !eltwise_is_binary(n->op))
+        return false;
+    if (!r->options->gpu && rewrite_is(n, &op_pow)) /* known powers have kernels of their own there */
         return false;
     for (int k = 0; k < n->n_in; k++)
         if (!is_floats(r, n->in[k]))
@@ -81,12 +83,36 @@ static bool is_asked_for(const struct rewriter *r, const struct line *line)
     return false;
 }
 
+/* Whether an operand is a map as y, or a value for each channel, each pixel or all of them: so it lies beside a map on channel
+ * blocks. */
+static bool lies_beside(const struct clcnn_shape *y, const struct clcnn_shape *operand)
+{
+    const int before = y->rank - operand->rank;
+    bool all = before == 0, one = true;
+    for (int d = 2; d < y->rank; d++) {
+        const int32_t size = d < before ? 1 : operand->dim[d - before];
+        all = all && size == y->dim[d];
+        one = one && size == 1;
+    }
+    return y->rank < 3 || all || one;
+}
+
+static bool all_lie_beside(const struct rewriter *r, const struct line *line)
+{
+    const struct value *v = r->g->values;
+    for (int k = 0; k < line->n; k++)
+        for (int i = 0; i < line->node[k]->n_in; i++)
+            if (!lies_beside(&v[line->node[0]->out[0]].shape, &v[line->node[k]->in[i]].shape))
+                return false;
+    return true;
+}
+
 static bool is_wanted(const struct rewriter *r, const struct line *line)
 {
     const struct node *last = line->node[0];
     const struct clcnn_shape *y = &r->g->values[last->out[0]].shape;
     return line->n > 1 && y->rank <= MOST_DIMS && shape_count(y) <= INT32_MAX &&
-           (r->options->gpu || is_asked_for(r, line));
+           (r->options->gpu || (r->options->block > 0 && all_lie_beside(r, line)) || is_asked_for(r, line));
 }
 
 /* Attributes, inputs and name of the layer; false when memory is out. */

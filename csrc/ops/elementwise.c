@@ -20,9 +20,10 @@ const struct op_def op_elementwise = {
     .name = "elementwise",
     .doc = "up to four element-wise functions one after the other, the k-th with an argument of its own or "
            "none; made by "
-           "rewrites on GPUs",
+           "rewrites",
     .inputs = "x a? b? c? d?",
     .attrs_size = sizeof(struct elementwise_attrs),
     .infer = infer_elementwise,
+    .by_item = true,
     .internal = true,
 };

@@ -193,6 +193,11 @@ bool eltwise_is_binary(const struct op_def *op)
     return op->infer == infer_binary;
 }
 
+bool eltwise_broadcasts(const struct op_def *op)
+{
+    return op == &op_elementwise || eltwise_is_binary(op);
+}
+
 bool act_of_op(const struct op_def *op, const void *attrs, enum act *act, float *p0, float *p1)
 {
     const struct eltwise_attrs *a = attrs;

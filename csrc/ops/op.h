@@ -95,6 +95,7 @@ void eltwise_identifier(char out[40], const struct op_def *op, const void *attrs
 /* Whether it computes each element of one input by itself. */
 bool eltwise_is_unary(const struct op_def *op);
 bool eltwise_is_binary(const struct op_def *op);
+bool eltwise_broadcasts(const struct op_def *op); /* that, or several functions in one */
 /* Whether a node of this operator can become another one's epilogue, and then as what. */
 bool act_of_op(const struct op_def *op, const void *attrs, enum act *act, float *p0, float *p1);
 

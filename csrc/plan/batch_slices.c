@@ -38,6 +38,8 @@ static bool are_broadcast_by_item(const struct clcnn_graph *g, const struct node
 {
     const int rank = g->values[n->out[0]].shape.rank;
     for (int i = 0; i < n->n_in; i++) {
+        if (n->in[i] < 0)
+            continue;
         const struct value *v = &g->values[n->in[i]];
         const bool leading = v->shape.rank == rank;
         if (v->kind == VALUE_CONSTANT ? leading && v->shape.dim[0] != 1
@@ -54,7 +56,7 @@ static int batch_of(const struct clcnn_graph *g, const struct node *n)
     if (!n->op->by_item || (is_concat(n) && ((const struct dim_attrs *)n->attrs)->dim != 1) ||
         (n->epi.add >= 0 && !is_map(g, n->epi.add, batch)))
         return 0;
-    if (eltwise_is_binary(n->op))
+    if (eltwise_broadcasts(n->op))
         return are_broadcast_by_item(g, n, batch) ? batch : 0;
     for (int i = 0; i < n->n_in; i++) {
         const bool weights = i > 0 && !is_concat(n);

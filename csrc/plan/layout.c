@@ -107,6 +107,8 @@ static bool maps_blocked(const struct layouter *l, const struct node *n)
     if (!can_block(map))
         return false;
     for (int i = 0; i < n->n_in; i++) {
+        if (n->in[i] < 0)
+            continue;
         const struct value *v = &l->g->values[n->in[i]];
         const enum operand_part part = operand_part(n->op, &v->shape, map);
         if (part == PART_NONE)

@@ -18,7 +18,7 @@ void operand_take_items(struct operand *o, int items)
 
 int node_input_items(const struct node *n, int input, const struct operand *o)
 {
-    const bool map = input == 0 || n->op->role == ROLE_CONCAT || eltwise_is_binary(n->op);
+    const bool map = input == 0 || n->op->role == ROLE_CONCAT || eltwise_broadcasts(n->op);
     return map && !o->constant ? n->items : 0;
 }
 

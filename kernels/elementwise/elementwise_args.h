@@ -41,9 +41,10 @@ struct unary_vector_args {
     f32 p0, p1;
 };
 
-/* How the vectors of a row of an operand lie: binary_vector.cl. */
+/* How the vectors of a row of an operand lie: vector_walk.clh. */
 enum vector_step { VECTOR_STEP, SAME_VECTOR, SAME_VALUE, EACH_VALUE };
 
+/* vector_walk.clh; stride[2]: of the result. */
 struct binary_vector_args {
     struct {
         i64 of[8];
@@ -54,6 +55,20 @@ struct binary_vector_args {
     i32 step[2];
     i32 rank;
     i32 unused;
+};
+
+/* The same of up to four functions one after the other, with their numbers: x, their operands, the result. */
+struct elementwise_vector_args {
+    struct {
+        i64 of[5];
+    } stride[6];
+    i64 inner, channel_step[5];
+    struct vector_rows rows;
+    i32 size[5];
+    i32 step[5];
+    i32 rank;
+    i32 unused;
+    f32 p0[4], p1[4];
 };
 
 #endif

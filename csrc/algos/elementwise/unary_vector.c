@@ -22,7 +22,8 @@ static void emit(const struct problem *p, struct emit *e)
     const size_t groups = vector_groups(p, &a.rows, count, a.inner);
     char identifier[40];
     eltwise_identifier(identifier, p->op, p->attrs, CLCNN_FLOAT32);
-    struct step *s = vector_step(e, p, "unary_vector", groups, identifier);
+    struct step *s = vector_step(e, p, "unary_vector", groups);
+    step_define_id(s, "OP", identifier);
     step_read(s, x->view);
     step_write(s, y->view);
     step_args(s, &a, sizeof a);

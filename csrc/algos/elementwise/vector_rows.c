@@ -30,11 +30,9 @@ void vector_channels(const struct problem *p, struct vector_rows *rows)
     rows->lanes = y->block ? y->shape.dim[1] - (rows->blocks - 1) * p->block : p->block;
 }
 
-struct step *vector_step(struct emit *e, const struct problem *p, const char *file, size_t groups,
-                         const char *function)
+struct step *vector_step(struct emit *e, const struct problem *p, const char *file, size_t groups)
 {
     struct step *s = emit_step(e, file, "main", groups, 1);
     step_define(s, "V", p->block);
-    step_define_id(s, "OP", function);
     return s;
 }

@@ -16,7 +16,19 @@ size_t vector_groups(const struct problem *p, struct vector_rows *rows, int64_t 
 /* Rows of channel blocks: how many rows an item has, and how many channels the last one. */
 void vector_channels(const struct problem *p, struct vector_rows *rows);
 /* A step of so many groups. */
-struct step *vector_step(struct emit *e, const struct problem *p, const char *file, size_t groups,
-                         const char *function);
+struct step *vector_step(struct emit *e, const struct problem *p, const char *file, size_t groups);
+
+/* How all inputs are broadcast to the result: kernels/elementwise/vector_walk.clh. */
+#define VECTOR_INPUTS 5
+struct vector_walk {
+    int64_t stride[VECTOR_INPUTS + 1][CLCNN_MAX_RANK]; /* the last one's: of the result */
+    int64_t inner, channel_step[VECTOR_INPUTS];
+    struct vector_rows rows;
+    int32_t size[CLCNN_MAX_RANK];
+    enum vector_step step[VECTOR_INPUTS];
+    int rank;
+};
+/* Returns how many groups there are. */
+size_t vector_walk_of(const struct problem *p, struct vector_walk *a);
 
 #endif

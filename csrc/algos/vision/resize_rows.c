@@ -17,7 +17,7 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct resize_attrs *attrs = p->attrs;
     const struct resize_taps_args a = resize_taps_args_of(p);
     const int span = resize_span(&a, attrs->mode);
-    REQUIRE(why, p->block > 0, "for CPU devices with vectors of 8 floats or more");
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, attrs->mode != RESIZE_NEAREST, "nearest copies elements");
     REQUIRE(why, attrs->coordinates != RESIZE_TF_CROP_AND_RESIZE, "crops have an outside");
     REQUIRE(why, span <= MOST_TAPS, "kernels of so many taps are not kept");
