@@ -3,12 +3,14 @@
  *
  *   c (w x + b) + d   =>   w' = c w,  b' = c b + d
  *   w (x + d) + b     =>   b' = b + w d              convolutions that pad nothing
+ *   relu(w x + b) + d =>   max(w x + b', d),  b' = b + d    d one number
  *
  * Layers are convolutions, linear layers and normalisations; a transpose, of flattened pixels or not, may stand between the two, or
  * what only looks at signs (relu), if c is positive. Group normalisation is
  * recognised here too, since exporters write it as one of instances, which is scaled afterwards. */
 #include "graph/match.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* The layer, and where its channels are in the output: dimensions first to last of what `via`, or the layer itself, gives. */
@@ -200,6 +202,20 @@ static bool all_positive(const float *at, int64_t count)
     return true;
 }
 
+/* relu(x) + d is the larger one of x + d and d, if d is one number. */
+static bool takes_shift(const struct scaled *s, const struct numbers *c)
+{
+    return !s->signs || (rewrite_is(s->via, &op_relu) && c->one && isfinite(c->at[0]));
+}
+
+static void limit_from(struct node *relu, float least)
+{
+    struct eltwise_attrs *a = relu->attrs;
+    relu->op = &op_clip;
+    a->p0 = least;
+    a->p1 = INFINITY;
+}
+
 static enum clcnn_status take_scale(struct rewriter *r, struct node *n)
 {
     enum clcnn_status st = CLCNN_OK;
@@ -209,15 +225,18 @@ static enum clcnn_status take_scale(struct rewriter *r, struct node *n)
     if (k < 0 || rewrite_is_overridden(r, n) || (!factor && rewrite_is(s.layer, &op_rms_norm)))
         return CLCNN_OK;
     const struct value *v = &r->g->values[n->in[1 - k]];
-    if (s.signs && (!factor || !all_positive(v->data, shape_count(&v->shape))))
-        return CLCNN_OK;
     const struct numbers c = {v->data, shape_count(&v->shape) == 1, rewrite_is(n, &op_div)};
+    const double sign = rewrite_is(n, &op_sub) ? -1.0 : 1.0;
+    if (factor ? s.signs && !all_positive(v->data, shape_count(&v->shape)) : !takes_shift(&s, &c))
+        return CLCNN_OK;
     TRY(rewrite_note(r, "take %s %s into the weights of %s %s", n->op->name, n->name, s.layer->op->name,
                      s.layer->name));
     if (factor)
         TRY(multiply(r, &s, &c));
     else
-        TRY(add(r, &s, &c, rewrite_is(n, &op_sub) ? -1.0 : 1.0));
+        TRY(add(r, &s, &c, sign));
+    if (!factor && s.signs)
+        limit_from(s.via, (float)(sign * number(&c, 0)));
     rewrite_move(r, s.via, n);
 done:
     return st;

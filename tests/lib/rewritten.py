@@ -82,7 +82,7 @@ class Both:
 
     @property
     def names(self) -> list[str]:
-        """Layers in the order of their steps, each once, and apart if only GPUs join them."""
+        """Layers in the order of their steps, each once, element-wise functions apart."""
         return list(dict.fromkeys(row["layer"] for row in functions_of_graph(self.all_steps)))
 
     def fused(self, layer: str) -> str:

@@ -174,7 +174,7 @@ def layers_of_graph(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def functions_of_graph(steps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows of `plan.steps()` as `layers_of_graph` gives them, with a row for each of the element-wise
-    functions that GPUs compute in one step."""
+    functions that are computed in one step."""
     rows = []
     for row in layers_of_graph(steps):
         joined = re.findall(r"PART\d=[a-z]+_(\w+)", row["defines"]) if row["op"] == "elementwise" else []

@@ -1,4 +1,5 @@
-"""Element-wise functions one after the other become one layer: on GPUs, and elsewhere where asked for."""
+"""Element-wise functions one after the other become one layer: on GPUs, on CPUs with vectors where operands
+lie beside channel blocks, and elsewhere where asked for."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ import numpy as np
 import pytest
 
 from clcnn import _core
-from rewritten import Both, Net
+from rewritten import Both, Net, random_inputs
+from runner import has_blocks
 
 SHAPES = ((2, 5, 7, 9), (2, 8, 6, 10), (1, 3, 257), (3, 4))
 
@@ -95,6 +97,57 @@ def test_nan_and_infinity_go_through(device):
         got = plan.run([data])[0]
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(got, np.clip(data * data, 0, 6))
+
+
+def _gated(net: Net, n: int, channels: int) -> None:
+    """A map times a gate, the shortcut and ReLU, as blocks of squeeze-and-excite end."""
+    x = net.conv("first", net.input("x", n, 3, 7, 9), channels, 3)
+    y = net.layer("relu", "middle", x)
+    gate = net.layer("sigmoid", "gate", net.input("gate", n, channels, 1, 1))
+    pixels = net.layer("add", "pixels", net.layer("mul", "mul", y, gate), net.input("map", n, 1, 7, 9))
+    y = net.layer("relu", "relu", net.layer("add", "add", y, pixels))
+    net.output(net.conv("last", y, 5, 1))
+
+
+@pytest.mark.parametrize("channels", (16, 17, 24, 40))
+@pytest.mark.parametrize("n", (1, 3))
+def test_a_gated_shortcut_is_one_layer_on_channel_blocks(device, n, channels):
+    if not has_blocks(device):
+        pytest.skip("no channel blocks")
+    net = Net()
+    _gated(net, n, channels)
+    both = Both(device, net)
+    assert [row["op"] for row in both.layers if row["op"] != "sigmoid"] == ["conv", "elementwise", "conv"]
+    joined = next(row for row in both.layers if row["op"] == "elementwise")
+    assert (joined["layer"], joined["algo"]) == ("mul+pixels+add+relu", "vector")
+    ops = [step["op"] for step in both.all_steps]
+    assert "reorder" not in ops[ops.index("conv") : -1 - ops[::-1].index("conv")]
+
+
+def test_joined_layers_take_parts_of_a_batch(device):
+    net = Net()
+    _gated(net, 4, 17)
+    plans = (_core.Plan(device, net.graph, batch_part=part) for part in (4, 2))
+    with _core.Plan(device, net.graph, fuse=False) as plain, next(plans) as whole, next(plans) as parts:
+        data = random_inputs(plain)
+        np.testing.assert_allclose(parts.run(data)[0], plain.run(data)[0], rtol=1e-5, atol=1e-5)
+        counts = [
+            sum(step["op"] == "elementwise" for step in plan.steps() if "relu" in step["layer"])
+            for plan in (whole, parts)
+        ]
+    if has_blocks(device):
+        assert counts == [1, 2]
+
+
+def test_on_cpus_powers_and_other_broadcasts_stay_by_themselves(device):
+    if not has_blocks(device):
+        pytest.skip("not by default")
+    net = Net()
+    y = net.layer("exp", "exp", net.input("x", 2, 3, 5, 7))
+    y = net.layer("abs", "abs", net.layer("pow", "pow", y, net.weight(1)))
+    y = net.layer("tanh", "tanh", net.layer("mul", "mul", y, net.input("rows", 2, 3, 5, 1)))
+    net.output(y)
+    assert [row["op"] for row in _layers(device, net, {})] == ["exp", "pow", "abs", "mul", "tanh"]
 
 
 def _layers(device: _core.Device, net: Net, overrides: dict[str, str]) -> list[dict]:

@@ -261,6 +261,26 @@ def test_a_layer_takes_a_positive_factor_behind_what_looks_at_signs(device, act,
     assert found(device, build, limit=LIMIT) == ["conv"]
 
 
+@pytest.mark.parametrize("op, shift", [("add", 0.3), ("add", -0.7), ("sub", 0.4)])
+@pytest.mark.parametrize("layer", ["conv", "linear"])
+def test_a_shift_behind_relu_is_its_limit(device, layer, op, shift):
+    """relu(x) + shift = max(x + shift, shift), as the affine blocks of HGNetV2 have it."""
+
+    def build(net: Written, x: int) -> int:
+        y = net.do("relu", LAYERS[layer][0](net, x))
+        return net.do(op, net.do("mul", y, net.array(1.5)), net.array(shift))
+
+    assert found(device, build, limit=LIMIT) == [layer]
+
+
+@pytest.mark.parametrize(
+    "act, shift", [("relu", np.reshape([0.1, 0.2, 0.3, 0.4], (4, 1, 1))), ("leaky_relu", np.array(0.5))]
+)
+def test_other_shifts_behind_what_looks_at_signs_stay(device, act, shift):
+    ops = found(device, lambda n, x: n.do("add", n.do(act, n.conv(x, 4, 3)), n.array(shift)), limit=LIMIT)
+    assert ops == ["conv", "add"]
+
+
 NOT_TAKEN: dict[str, Build] = {
     "negative behind relu": lambda n, x: n.do(
         "mul", n.do("relu", n.conv(x, 4, 3)), n.array(np.reshape([1.0, 2.0, -1.0, 1.0], (4, 1, 1)))
