@@ -35,8 +35,13 @@ static bool is_rectified(const struct clcnn_graph *g, const struct node *n)
     float p0 = n->epi.p0, p1 = n->epi.p1;
     const struct norm_train_attrs *norm = n->op == &op_batch_norm_train ? n->attrs : NULL;
     const struct conv_pool_attrs *pooled = n->op == &op_conv_pool ? n->attrs : NULL;
+    const struct elementwise_attrs *joined = n->op == &op_elementwise ? n->attrs : NULL;
     if (pooled && pooled->average)
         return false;
+    if (joined) {
+        const struct elementwise_part *last = &joined->part[joined->n - 1];
+        return act_of_op(last->op, &last->attrs, &act, &p0, &p1) && gives_zeros(act, p0, p1);
+    }
     if (norm && act == ACT_none)
         return norm->low == 0.0f && n->epi.add < 0;
     if (act != ACT_none || act_of_op(n->op, n->attrs, &act, &p0, &p1))

@@ -184,6 +184,7 @@ KEEP: dict[str, Callable[[Graph], Any]] = {
     "relu6": lambda g: ops.flatten(ops.relu6(image(g))),
     "clip": lambda g: ops.clip(ops.flatten(image(g)), min=0.0, max=3.0),
     "layer": lambda g: ops.flatten(ops.relu(conv(image(g)))),
+    "sum of maps": lambda g: ops.flatten(ops.relu(ops.add(image(g), g.input("z", (1, 4, 12, 12))))),
     "max_pool": lambda g: ops.flatten(ops.max_pool(ops.relu(conv(image(g))), kernel_size=2)),
     "linear": lambda g: ops.relu(
         ops.linear(ops.flatten(image(g)), np.ones((600, 576), np.float32), name="first")
@@ -201,6 +202,7 @@ LOSE: dict[str, Callable[[Graph], Any]] = {
     "layer": lambda g: ops.flatten(conv(ops.relu(image(g)))),
     "clip": lambda g: ops.clip(ops.flatten(image(g)), min=-1.0, max=3.0),
     "leaky_relu": lambda g: ops.leaky_relu(ops.flatten(image(g))),
+    "sum behind relu": lambda g: ops.flatten(ops.add(ops.relu(image(g)), g.input("z", (1, 4, 12, 12)))),
     "mean": lambda g: ops.flatten(ops.avg_pool(ops.relu(conv(image(g))), kernel_size=2)),
     "pad": lambda g: ops.flatten(ops.pad(ops.relu(image(g)), pads=(0, 0, 1, 1, 0, 0, 1, 1), value=1.0)),
     "concat": lambda g: ops.flatten(ops.concat([ops.relu(image(g)), g.input("z", (1, 2, 12, 12))], dim=1)),
