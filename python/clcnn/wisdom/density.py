@@ -57,8 +57,11 @@ def masked(rng: np.random.Generator, graph: Graph, zeros: Mapping[str, LayerZero
         id = layer.inputs[0] or 0
         x, of = values[id], zeros[layer.name]
         if id not in masks:
-            there = mask(rng, x.shape, of, is_map=layer.op == "conv")
-            more = made.apply("add", x, 1.0, name=f"zeros:{id} add")
+            is_map = layer.op == "conv"
+            there = mask(rng, x.shape, of, is_map=is_map)
+            # one for each channel: a single number would go into the layer before, behind its relu
+            channels = (x.shape[1], *[1] * (len(x.shape) - 2)) if is_map else x.shape[-1:]
+            more = made.apply("add", x, np.ones(channels, np.float32), name=f"zeros:{id} add")
             masks[id] = made.apply("mul", more, there, name=f"zeros:{id} mul")
         return masks[id]
 
