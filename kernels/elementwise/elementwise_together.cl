@@ -15,52 +15,20 @@
 #ifndef FN
 #define FN(x) elementwise_together_##x
 #endif
-#ifndef PART0
-#error "PART0 is required: a function of activation.clh, unary.clh or binary.clh"
-#endif
-#ifndef HOW0
-#define HOW0 1
-#endif
-#ifndef HOW1
-#define HOW1 1
-#endif
-#ifndef HOW2
-#define HOW2 1
-#endif
-#ifndef HOW3
-#define HOW3 1
-#endif
 #undef WALK_OPERANDS
 #define WALK_OPERANDS 6
 #include "common/walk.clh"
-#undef PART_1
-#undef PART_2
-#undef PART_3
-#undef DO_PART
+#undef PART_ELEMENT
+#undef PART_NUMBERS
+#undef PART_CALL
+#define PART_ELEMENT float
+#define PART_NUMBERS elementwise_together_args
+#define PART_CALL(f) f
+#include "elementwise/elementwise_parts.clh"
 #undef ONE_OF
 #undef FOUR_OF
-#define PART_1(f, v, o, k) f(v, a->p0[k], a->p1[k])
-#define PART_2(f, v, o, k) f(v, o)
-#define PART_3(f, v, o, k) f(o, v)
-#define DO_PART(k, v, o) v = WALK_CAT(PART_, HOW##k)(PART##k, v, o, k)
 #define ONE_OF(k) (HOW##k > 1 ? o##k[at[1 + k]] : 0.0f)
 #define FOUR_OF(k) (HOW##k > 1 ? FN(four)(o##k, at[1 + k], 1 + k, &a->walk) : (float4)0.0f)
-
-__attribute__((always_inline)) float FN(all)(float v, float e0, float e1, float e2, float e3,
-                                             const struct elementwise_together_args *a)
-{
-    DO_PART(0, v, e0);
-#ifdef PART1
-    DO_PART(1, v, e1);
-#endif
-#ifdef PART2
-    DO_PART(2, v, e2);
-#endif
-#ifdef PART3
-    DO_PART(3, v, e3);
-#endif
-    return v;
-}
 
 void FN(body)(ulong group, SRC x, SRC o0, SRC o1, SRC o2, SRC o3, DST y, const struct elementwise_together_args *a)
 {

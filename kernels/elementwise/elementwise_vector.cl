@@ -20,21 +20,6 @@
 #ifndef FN
 #define FN(x) elementwise_vector_##x
 #endif
-#ifndef PART0
-#error "PART0 is required: a function of activation_body.clh, unary_body.clh or binary_body.clh"
-#endif
-#ifndef HOW0
-#define HOW0 1
-#endif
-#ifndef HOW1
-#define HOW1 1
-#endif
-#ifndef HOW2
-#define HOW2 1
-#endif
-#ifndef HOW3
-#define HOW3 1
-#endif
 #include "common/activation_vec.clh"
 #define F FV
 #define ACT(name) static FV FN(act_##name)(FV x, float p0, float p1)
@@ -50,35 +35,19 @@
 #undef VECTOR_WALK
 #define VECTOR_WALK elementwise_vector_args
 #include "elementwise/vector_walk.clh"
-#undef PART_1
-#undef PART_2
-#undef PART_3
-#undef DO_PART
+#undef PART_ELEMENT
+#undef PART_NUMBERS
+#undef PART_CALL
+#define PART_ELEMENT FV
+#define PART_NUMBERS elementwise_vector_args
+#define PART_CALL(f) VECTOR_ACT(f)
+#include "elementwise/elementwise_parts.clh"
 #undef SAME_OF
 #undef NEXT_OF
 #undef LAST_OF
-#define PART_1(f, v, o, k) VECTOR_ACT(f)(v, a->p0[k], a->p1[k])
-#define PART_2(f, v, o, k) VECTOR_ACT(f)(v, o)
-#define PART_3(f, v, o, k) VECTOR_ACT(f)(o, v)
-#define DO_PART(k, v, o) v = VEC_CAT(PART_, HOW##k)(PART##k, v, o, k)
 #define SAME_OF(k) (HOW##k > 1 ? FN(same)(o##k, a->step[1 + k], lanes, a->channel_step[1 + k]) : (FV)0.0f)
 #define NEXT_OF(k) (HOW##k > 1 ? OPERAND(o##k, a->step[1 + k], s##k, i) : (FV)0.0f)
 #define LAST_OF(k) (HOW##k > 1 ? LAST_OPERAND(o##k, a->step[1 + k], s##k, whole * V, rest) : (FV)0.0f)
-
-__attribute__((always_inline)) FV FN(all)(FV v, FV e0, FV e1, FV e2, FV e3, const struct elementwise_vector_args *a)
-{
-    DO_PART(0, v, e0);
-#ifdef PART1
-    DO_PART(1, v, e1);
-#endif
-#ifdef PART2
-    DO_PART(2, v, e2);
-#endif
-#ifdef PART3
-    DO_PART(3, v, e3);
-#endif
-    return v;
-}
 
 void FN(row)(SRC x, SRC o0, SRC o1, SRC o2, SRC o3, DST y, long first, long past, int lanes,
              const struct elementwise_vector_args *given)
