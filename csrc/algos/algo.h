@@ -170,12 +170,6 @@ enum operand_layout {
     LAYOUT_FOLLOWS
 };
 
-/* What an operand that is broadcast is to the map that results: the map's own shape; a value a channel, in either layout (one
- * pixel, whose last block may be cut short); a value a pixel, row-major; one value, or one an item, in either layout; none of these. */
-enum operand_part { PART_MAP, PART_CHANNELS, PART_PIXELS, PART_VALUE, PART_NONE };
-enum operand_part operand_part(const struct op_def *op, const struct clcnn_shape *operand,
-                               const struct clcnn_shape *map);
-
 /* Operands that an algorithm takes as halves, too, where the planner stores maps between steps so (plan/fp16_activations.c): in[0], its
  * outputs, the epilogue's add; FP16_SAME: every operand, all stored alike, as it only moves elements. */
 enum { FP16_SRC = 1, FP16_DST = 2, FP16_ADD = 4, FP16_SAME = 8, FP16_CONV = FP16_SRC | FP16_DST | FP16_ADD };

@@ -83,26 +83,14 @@ static bool is_asked_for(const struct rewriter *r, const struct line *line)
     return false;
 }
 
-/* Whether an operand is a map as y, or a value for each channel, each pixel or all of them: so it lies beside a map on channel
- * blocks. */
-static bool lies_beside(const struct clcnn_shape *y, const struct clcnn_shape *operand)
-{
-    const int before = y->rank - operand->rank;
-    bool all = before == 0, one = true;
-    for (int d = 2; d < y->rank; d++) {
-        const int32_t size = d < before ? 1 : operand->dim[d - before];
-        all = all && size == y->dim[d];
-        one = one && size == 1;
-    }
-    return y->rank < 3 || all || one;
-}
-
+/* Whether all that is broadcast can lie beside a map on channel blocks. */
 static bool all_lie_beside(const struct rewriter *r, const struct line *line)
 {
     const struct value *v = r->g->values;
-    for (int k = 0; k < line->n; k++)
+    const struct clcnn_shape *y = &v[line->node[0]->out[0]].shape;
+    for (int k = 0; y->rank > 2 && k < line->n; k++)
         for (int i = 0; i < line->node[k]->n_in; i++)
-            if (!lies_beside(&v[line->node[0]->out[0]].shape, &v[line->node[k]->in[i]].shape))
+            if (operand_part(line->node[k]->op, &v[line->node[k]->in[i]].shape, y) == PART_NONE)
                 return false;
     return true;
 }

@@ -96,6 +96,11 @@ void eltwise_identifier(char out[40], const struct op_def *op, const void *attrs
 bool eltwise_is_unary(const struct op_def *op);
 bool eltwise_is_binary(const struct op_def *op);
 bool eltwise_broadcasts(const struct op_def *op); /* that, or several functions in one */
+/* What an operand that is broadcast is to the map that results: the map's own shape; a value a channel, in either layout (one
+ * pixel, whose last block may be cut short); a value a pixel, row-major; one value, or one an item, in either layout; none of these. */
+enum operand_part { PART_MAP, PART_CHANNELS, PART_PIXELS, PART_VALUE, PART_NONE };
+enum operand_part operand_part(const struct op_def *op, const struct clcnn_shape *operand,
+                               const struct clcnn_shape *map);
 /* Whether a node of this operator can become another one's epilogue, and then as what. */
 bool act_of_op(const struct op_def *op, const void *attrs, enum act *act, float *p0, float *p1);
 

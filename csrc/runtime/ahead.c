@@ -45,7 +45,7 @@ void clcnn_device_build_ahead(struct clcnn_device *dev)
     a->hash = hash_list(list, bytes);
     pthread_mutex_unlock(&a->making);
     for (size_t at = 0; at < bytes && !device_closed(dev); at = past_entry(list, at)) {
-        const char *file = list + at;
+        char *file = list + at;
         pthread_mutex_lock(&a->making);
         if (!atomic_load(&a->asked))
             program_make_idle(dev, file, file + strlen(file) + 1);

@@ -1,4 +1,4 @@
-/* ahead_list.c: what programs.c tells of the programs that a compile asks for; see ahead.c. */
+/* ahead_list.c: what program.c tells of the programs that a compile asks for; see ahead.c. */
 #include <string.h>
 
 #include "runtime/runtime_private.h"

@@ -379,25 +379,23 @@ done:
     return st;
 }
 
-void program_make_idle(struct clcnn_device *dev, const char *file, const char *source)
+void program_make_idle(struct clcnn_device *dev, const char *file, char *source)
 {
     const struct unit unit = {.file = file};
-    char *text = clcnn_strdup(source);
-    struct order o = {.unit = &unit, .source = text, .same = -1};
+    struct order o = {.unit = &unit, .source = source, .same = -1};
     struct work w = {.dev = dev, .orders = &o, .count = 1};
 
     program_key(o.key, dev, source);
     pthread_mutex_lock(&dev->lock);
     const bool known = find(dev, o.key) != NULL;
     pthread_mutex_unlock(&dev->lock);
-    if (text != NULL && !known) {
-        make(&w, &o);
-        publish(dev, &o);
-        clcnn_err_clear(&o.err);
-        if (o.program != NULL)
-            program_release(dev, o.program);
-    }
-    free(text);
+    if (known)
+        return;
+    make(&w, &o);
+    publish(dev, &o);
+    clcnn_err_clear(&o.err);
+    if (o.program != NULL)
+        program_release(dev, o.program);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */

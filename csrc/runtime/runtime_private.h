@@ -112,7 +112,7 @@ void programs_drop_idle(struct clcnn_device *dev, int keep); /* all but the `kee
 /* SHA-256 over everything that the binary of a source depends on, hexadecimal. */
 void program_key(char key[65], const struct clcnn_device *dev, const char *source);
 /* Makes a program that nobody asks for yet, unless it is there. file: what its kernels are named after. */
-void program_make_idle(struct clcnn_device *dev, const char *file, const char *source);
+void program_make_idle(struct clcnn_device *dev, const char *file, char *source);
 
 /* ---- ahead_list.c ---------------------------------------------------------------------------------------------- */
 

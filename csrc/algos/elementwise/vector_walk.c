@@ -3,35 +3,6 @@
 
 #include <string.h>
 
-/* Sizes from the right, as those of a map of `rank` dimensions. */
-static void sizes_in(int32_t size[CLCNN_MAX_RANK], const struct op_def *op, const struct clcnn_shape *s,
-                     int rank)
-{
-    const int before = op == &op_prelu && s->rank == 1 && rank > 1 ? 1 : rank - s->rank;
-    for (int d = 0; d < rank; d++)
-        size[d] = d < before || d - before >= s->rank ? 1 : s->dim[d - before];
-}
-
-enum operand_part operand_part(const struct op_def *op, const struct clcnn_shape *operand,
-                               const struct clcnn_shape *map)
-{
-    int32_t size[CLCNN_MAX_RANK];
-    bool pixels = true, pixel = true;
-
-    if (operand->rank > map->rank)
-        return PART_NONE;
-    sizes_in(size, op, operand, map->rank);
-    for (int d = 2; d < map->rank; d++) {
-        pixels = pixels && size[d] == map->dim[d];
-        pixel = pixel && size[d] == 1;
-    }
-    if (pixels && size[1] == map->dim[1] && operand->rank == map->rank)
-        return PART_MAP;
-    if (pixel)
-        return size[1] == 1 ? PART_VALUE : PART_CHANNELS;
-    return pixels && size[1] == 1 && operand->rank == map->rank ? PART_PIXELS : PART_NONE;
-}
-
 void broadcast_strides(const struct problem *p, const struct operand *o, int64_t stride[CLCNN_MAX_RANK])
 {
     const struct clcnn_shape *y = &p->out[0].shape;

@@ -36,6 +36,8 @@ bool resize_is_plain(const struct resize_attrs *attrs);
  * numbers are in an interval as long as the kernel, in any dimension. */
 struct resize_taps_args resize_taps_args_of(const struct problem *p);
 int resize_span(const struct resize_taps_args *a, int kind);
+/* Defines DIMS, and those of kernels/vision/resize_taps.clh but CROP. */
+void resize_define_taps(struct step *s, const struct problem *p, const struct resize_taps_args *a);
 void emit_resize_taps(const struct problem *p, struct emit *e);
 
 #endif

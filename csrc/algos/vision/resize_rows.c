@@ -33,16 +33,13 @@ static void emit(const struct problem *p, struct emit *e)
     struct resize_rows_args a = {.taps = resize_taps_args_of(p)};
     struct resize_taps_args *t = &a.taps;
     t->rows = (int64_t)x->shape.dim[0] * t->c * t->out[0] * t->out[1];
-    const int span = resize_span(t, attrs->mode), columns = RESIZE_ROWS_COLUMNS(span);
+    const int columns = RESIZE_ROWS_COLUMNS(resize_span(t, attrs->mode));
     t->pieces = (t->out[2] + columns - 1) / columns;
     a.run = blocked_run(p, (size_t)t->pieces, (size_t)t->rows, LEAST_ROWS);
     const size_t parts = ceil_div((size_t)t->rows, (size_t)a.run);
     struct step *s = emit_step(e, "resize_rows", "main", parts * (size_t)t->pieces, 1);
     step_define(s, "V", rows_vector(p, t->in[2]));
-    step_define(s, "DIMS", x->shape.rank - 2);
-    step_define(s, "KIND", attrs->mode);
-    step_define(s, "SPAN", span);
-    step_define_id(s, "COORD", resize_fits_int(t->mul, t->add, t->div, t->in, t->out) ? "int" : "long");
+    resize_define_taps(s, p, t);
     step_read(s, x->view);
     step_write(s, y->view);
     step_args(s, &a, sizeof a);

@@ -48,6 +48,15 @@ struct resize_taps_args resize_taps_args_of(const struct problem *p)
     return a;
 }
 
+void resize_define_taps(struct step *s, const struct problem *p, const struct resize_taps_args *a)
+{
+    const struct resize_attrs *attrs = p->attrs;
+    step_define(s, "DIMS", p->in[0].shape.rank - 2);
+    step_define(s, "KIND", attrs->mode);
+    step_define(s, "SPAN", resize_span(a, attrs->mode));
+    step_define_id(s, "COORD", resize_fits_int(a->mul, a->add, a->div, a->in, a->out) ? "int" : "long");
+}
+
 void emit_resize_taps(const struct problem *p, struct emit *e)
 {
     const struct resize_attrs *attrs = p->attrs;
@@ -56,11 +65,8 @@ void emit_resize_taps(const struct problem *p, struct emit *e)
     struct resize_taps_args a = resize_taps_args_of(p);
     a.rows = x->shape.dim[0] * (int64_t)ceil_div((size_t)a.c, (size_t)block) * a.out[0] * a.out[1];
     struct step *s = rows_step(e, p, "resize_taps", "main", a.rows, a.out[2], &a.pieces);
-    step_define(s, "KIND", attrs->mode);
-    step_define(s, "SPAN", resize_span(&a, attrs->mode));
-    step_define(s, "DIMS", x->shape.rank - 2);
+    resize_define_taps(s, p, &a);
     step_define(s, "BLOCK", block);
-    step_define_id(s, "COORD", resize_fits_int(a.mul, a.add, a.div, a.in, a.out) ? "int" : "long");
     step_define(s, "CROP", attrs->coordinates == RESIZE_TF_CROP_AND_RESIZE);
     step_read(s, x->view);
     step_write(s, y->view);
