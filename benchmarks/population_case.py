@@ -72,13 +72,13 @@ class Case:
 
         order = self.order
         where = build.folder(Path(order["cache"]), order["exporter"])
-        self.enter("export")
-        path = build.onnx(order["name"], self.entry, self.batch, where, order["exporter"])
-        x = build.inputs(self.entry, self.batch).numpy()
-        device = clcnn.Device(order["device"])
-        self.enter("reference")
         with open(order["lock"], "w") as others:
             fcntl.flock(others, fcntl.LOCK_SH)
+            self.enter("export")
+            path = build.onnx(order["name"], self.entry, self.batch, where, order["exporter"])
+            x = build.inputs(self.entry, self.batch).numpy()
+            device = clcnn.Device(order["device"])
+            self.enter("reference")
             sessions, want, facts = self._peers(path, x, device, where)
             with self._ours(path, x, device) as (plan, mine, row):
                 self.enter("agreement")
@@ -86,7 +86,7 @@ class Case:
                 start = time.perf_counter()
                 row |= common.checked(mine.run(x), want, limit)
                 first_s = time.perf_counter() - start
-                fcntl.flock(others, fcntl.LOCK_EX)  # nobody else uses the device now
+                fcntl.flock(others, fcntl.LOCK_EX)  # nobody else uses the device or its host now
                 self.enter("profile", **row)
                 row |= shares(plan, x, PROFILES if first_s < SLOW_S else 1)
                 self.enter("time", **row)

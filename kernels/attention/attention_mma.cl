@@ -230,7 +230,7 @@ __attribute__((always_inline)) void FN(hide)(float score[TILES][4], SRC q, SRC k
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const int s = s0 + 8 * j + 2 * t->t + i % 2;
-                if (s >= t->end || (CAUSAL && s > t->l0 + t->g + i / 2 * 8))
+                if (CAUSAL ? s >= min(t->end, t->l0 + t->g + i / 2 * 8 + 1) : s >= t->end)
                     score[j][i] = -INFINITY;
             }
     if (!odd)
@@ -438,7 +438,7 @@ void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, SRC outer, DST y, cons
     }
     if (split > 1)
         barrier(CLK_LOCAL_MEM_FENCE);
-    if (n < a->n && part == 0) {
+    if (part == 0 && n < a->n) {
         FN(join)(&state, kept, split);
         FN(finish)(&state, q, k, v, mask, outer, &t, a);
 #if CORES

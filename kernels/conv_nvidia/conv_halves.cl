@@ -43,8 +43,9 @@ void FN(take)(float v[KEPT][8], const global float *from, int first, int plane, 
     }
 }
 
-void FN(body)(ulong group, SRC x, SRC w, DST y, DST back, const struct conv_halves_args *h, local uint *largest)
+void FN(body)(ulong group, SRC x, SRC w, DST y, DST back, const struct conv_halves_args *h, local float4 *scratch)
 {
+    local uint *largest = (local uint *)scratch;
     const struct conv_args *a = &h->conv;
     const int u = (int)group * TOGETHER + SPOT, plane = DEEP ? 1 : a->in[1] * a->in[2], octets = h->padded / 8;
     const uint at = (uint)min(u, h->positions - 1), n = DEEP ? at : at / (uint)plane,
@@ -79,7 +80,7 @@ void FN(body)(ulong group, SRC x, SRC w, DST y, DST back, const struct conv_halv
 KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, DST y, ulong y_off, DST back, ulong back_off,
                 const struct conv_halves_args a)
 {
-    local uint largest[TOGETHER];
-    FN(body)(GROUP, x + x_off, w + w_off, y + y_off, back + back_off, &a, largest);
+    local float4 scratch[TOGETHER / 4];
+    FN(body)(GROUP, x + x_off, w + w_off, y + y_off, back + back_off, &a, scratch);
 }
 #endif

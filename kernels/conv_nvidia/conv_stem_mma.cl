@@ -74,7 +74,8 @@ void FN(load_window)(local float *window, local int *offset, SRC x, SRC w, const
     for (int i = LANE / 32; i < rows; i += WG / 32) {
         const int of = i / t->high, h = top + i - of * t->high, p = VOLUME ? of / a->c : 0, c = of - p * a->c;
         const int plane = VOLUME ? t->plane * a->stride[0] - a->pad[0] + p : 0;
-        const bool inside = h >= 0 && h < a->in[1] && plane >= 0 && plane < PLANES(a->in);
+        const bool level = VOLUME ? plane >= 0 && plane < a->in[0] : true;
+        const bool inside = level && h >= 0 && h < a->in[1];
         const global float *from =
             x + t->n * a->src_n + (inside ? (((long)c * PLANES(a->in) + plane) * a->in[1] + h) * a->in[2] : 0);
         for (int j = lane; j < t->wide; j += 32) {

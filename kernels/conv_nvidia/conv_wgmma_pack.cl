@@ -88,9 +88,9 @@ void FN(largest_of_depths)(local float *largest, const local float *of, SRC w, i
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-void FN(body)(ulong group, SRC w, SRC sizes, DST dst, const struct conv_mma_pack_args *a, local float *scratch)
+void FN(body)(ulong group, SRC w, SRC sizes, DST dst, const struct conv_mma_pack_args *a, local float4 *scratch)
 {
-    local float *of_filter = scratch, *of_depth = of_filter + BM, *differ = of_depth + PACK_SLABS * 16;
+    local float *of_filter = (local float *)scratch, *of_depth = of_filter + BM, *differ = of_depth + PACK_SLABS * 16;
     const int slabs = a->depth / 16, parts = (slabs + PACK_SLABS - 1) / PACK_SLABS;
     const int b = (int)(group / parts), first = (int)(group % parts) * PACK_SLABS,
               count = min(PACK_SLABS, slabs - first);
@@ -123,7 +123,7 @@ void FN(body)(ulong group, SRC w, SRC sizes, DST dst, const struct conv_mma_pack
 KERNEL FN(main)(SRC w, ulong w_off, SRC sizes, ulong sizes_off, DST dst, ulong dst_off,
                 const struct conv_mma_pack_args a)
 {
-    local float scratch[BM + PACK_SLABS * 17];
+    local float4 scratch[(BM + PACK_SLABS * 17 + 3) / 4];
     FN(body)(GROUP, w + w_off, sizes + sizes_off, dst + dst_off, &a, scratch);
 }
 #else

@@ -67,8 +67,9 @@ float FN(filter)(SRC w, int g, int k, int c, int t, const struct conv_scaled_pac
 }
 
 void FN(channels_body)(ulong group, SRC w, SRC sizes, DST largest, const struct conv_scaled_pack_args *a,
-                       local float *most)
+                       local float4 *scratch)
 {
+    local float *most = (local float *)scratch;
     const int channels = a->planes * a->padded, blocks = ALL_FILTERS ? 1 : (a->kg + BM - 1) / BM;
     const int item = (int)group * (WG / FILTER_TEAM) + LANE / FILTER_TEAM, team = LANE % FILTER_TEAM;
     const int set = item / channels, c = item - set * channels, g = set / blocks, first = (set - g * blocks) * BM;
@@ -95,14 +96,15 @@ void FN(channels_body)(ulong group, SRC w, SRC sizes, DST largest, const struct 
 KERNEL FN(channels)(SRC w, ulong w_off, SRC sizes, ulong sizes_off, DST largest, ulong largest_off,
                     const struct conv_scaled_pack_args a)
 {
-    local float most[WG];
-    FN(channels_body)(GROUP, w + w_off, sizes + sizes_off, largest + largest_off, &a, most);
+    local float4 scratch[WG / 4];
+    FN(channels_body)(GROUP, w + w_off, sizes + sizes_off, largest + largest_off, &a, scratch);
 }
 
 void FN(body)(ulong group, SRC w, SRC sizes, SRC largest, DST dst, const struct conv_scaled_pack_args *a,
-              local float *scratch)
+              local float4 *scratch)
 {
-    local float *of_filter = scratch, *of_channel = of_filter + BM, *differ = of_channel + SCALED_CHANNELS(1);
+    local float *of_filter = (local float *)scratch, *of_channel = of_filter + BM,
+                *differ = of_channel + SCALED_CHANNELS(1);
     const int channels = a->planes * a->padded, slabs = channels / 16 * a->taps, each = SCALED_CHANNELS(a->taps);
     const int b = (int)(group / (uint)slabs), slab = (int)group - b * slabs, t = slab % a->taps;
     const int c0 = slab / a->taps * 16, chunk = c0 / each, blocks = (a->kg + BM - 1) / BM, g = b / blocks;
@@ -143,6 +145,6 @@ void FN(body)(ulong group, SRC w, SRC sizes, SRC largest, DST dst, const struct 
 KERNEL FN(main)(SRC w, ulong w_off, SRC sizes, ulong sizes_off, SRC largest, ulong largest_off, DST dst, ulong dst_off,
                 const struct conv_scaled_pack_args a)
 {
-    local float scratch[BM + SCALED_CHANNELS(1) + 1];
+    local float4 scratch[(BM + SCALED_CHANNELS(1) + 1 + 3) / 4];
     FN(body)(GROUP, w + w_off, sizes + sizes_off, largest + largest_off, dst + dst_off, &a, scratch);
 }

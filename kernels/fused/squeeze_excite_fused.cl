@@ -5,14 +5,14 @@
  *
  *   pack    weights by inputs: for each input those of all outputs side by side, with zeros up to a multiple of 4.
  *           Group = WG floats.
- *   main    WG / LANES channels of an image, each shared by LANES work-items, whose means go to `means` [n][c]. With
- *           JOIN the last group of an image goes on with `excite`. Group = image * parts + part.
+ *   main    RUN times WG / LANES channels of an image, each shared by LANES work-items, whose means go to `means`
+ *           [n][c]. With JOIN the last group of an image goes on with `excite`. Group = image * parts + part.
  *   excite  both layers of an image, the values between them in local memory. Group = image. Without JOIN.
  * In a layer a work-item has four outputs, and with others every parts-th input: what a group reads at once is dense.
  * Layouts: x N,C,spatial and y N,K with batch strides; weights packed.
  * Work-group: WG. Local memory: ROOM floats for the means and what is between the layers, and a float4 a work-item.
- * Defines: WG, LANES (reduce.clh), ROOM (a multiple of 4, C + R or more), JOIN 0 or 1 (needs PTX), MID_ACT act_*,
- * MID_BIAS 0 or 1, EPI_BIAS, EPI_ACT (epilogue.clh), X_HALF, Y_HALF (maps.clh). */
+ * Defines: WG, LANES (reduce.clh), RUN 1 or 4, ROOM (a multiple of 4, C + R or more), JOIN 0 or 1 (needs PTX), MID_ACT
+ * act_*, MID_BIAS 0 or 1, EPI_BIAS, EPI_ACT (epilogue.clh), X_HALF, Y_HALF (maps.clh). Means do not depend on RUN. */
 #include "common/clcnn.clh"
 #include "fused/squeeze_excite_args.h"
 #include "common/epilogue.clh"
@@ -23,6 +23,9 @@
 #include "common/reduce.clh"
 #ifndef FN
 #define FN(x) squeeze_excite_fused_##x
+#endif
+#ifndef RUN
+#define RUN 1
 #endif
 #ifndef ROOM
 #define ROOM 1024
@@ -41,7 +44,6 @@
 
 RED_FOLD(FN(fold), red_sum)
 RED_PART(FN(part), red_sum, FN(fold))
-RED_SHARE(FN(share), red_sum)
 
 void FN(pack_body)(ulong group, SRC w, DST dst, const struct squeeze_pack_args *a)
 {
@@ -127,18 +129,46 @@ void FN(gate)(long n, const global float *means, SRC w1, SRC b1, SRC w2, SRC bia
 
 /* ---- means ----------------------------------------------------------------------------------------------------- */
 
+/* RUN sums of parts, each added up over the LANES work-items of a channel, for all of them. */
+void FN(share)(float v[RUN], local float4 *scratch)
+{
+    local float *mine = (local float *)scratch + LANE * RUN;
+#pragma unroll
+    for (int j = 0; j < RUN; j++)
+        mine[j] = v[j];
+    for (int s = LANES / 2; s > 0; s >>= 1) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (LANE % LANES < s)
+#pragma unroll
+            for (int j = 0; j < RUN; j++)
+                mine[j] += mine[s * RUN + j];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+    for (int j = 0; j < RUN; j++)
+        v[j] = ((local float *)scratch)[LANE / LANES * LANES * RUN + j];
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
 void FN(body)(ulong group, X_SRC x, DST means, DST arrived, SRC w1, SRC b1, SRC w2, SRC bias, SRC add, Y_DST y,
               const struct squeeze_excite_args *a, local float4 *scratch)
 {
     const uint parts = (uint)a->parts;
     const long n = (uint)group / parts;
-    const int c = (int)((uint)group % parts) * (WG / LANES) + LANE / LANES;
-    float v = 0.0f;
-    if (c < a->c)
-        v = FN(part)(x + n * a->x_n + c * a->length, a->length, 1, LANE % LANES);
-    v = FN(share)(v, (local float *)scratch);
-    if (c < a->c && LANE % LANES == 0)
-        means[n * a->c + c] = v / (float)a->length;
+    const int first = (int)((uint)group % parts) * (RUN * (WG / LANES)) + LANE / LANES;
+    float v[RUN];
+#pragma unroll
+    for (int j = 0; j < RUN; j++) {
+        const int c = first + j * (WG / LANES);
+        v[j] = c < a->c ? FN(part)(x + n * a->x_n + c * a->length, a->length, 1, LANE % LANES) : 0.0f;
+    }
+    FN(share)(v, scratch);
+#pragma unroll
+    for (int j = 0; j < RUN; j++) {
+        const int c = first + j * (WG / LANES);
+        if (c < a->c && LANE % LANES == 0)
+            means[n * a->c + c] = v[j] / (float)a->length;
+    }
 #if JOIN
     local uint *before = (local uint *)scratch;
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);

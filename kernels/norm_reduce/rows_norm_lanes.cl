@@ -11,7 +11,8 @@
  * `inner` elements side by side. sums, apply: group = row * parts + part.
  * Work-group: LANES work-items a row. Local memory: 2 * WG floats.
  * Defines: KIND (0, 1, 2; default 0), EPI_ACT act_*, WG; COLUMNS, LANES, KEPT, LOOPS (lanes.clh; sums and apply: 0, WG,
- * any, 0); INDEX, uint or ulong: that of groups. */
+ * any, 0); INDEX, uint or ulong: that of groups; VEC (1; 4: neighbours share a parameter by fours, in which parts and
+ * rows are counted: a work-item has four neighbours at a time, read at once where they are aligned). */
 #include "common/clcnn.clh"
 #include "norm_reduce/norm_reduce_args.h"
 #include "common/epilogue.clh"
@@ -23,18 +24,42 @@
 #ifndef INDEX
 #define INDEX ulong
 #endif
+#ifndef VEC
+#define VEC 1
+#endif
 #define SCRATCH ((WG + 1) / 2)
 #undef AT_ONCE
 #define AT_ONCE (KEPT < 8 ? KEPT : 8)
 
+#undef AT
+#define AT(b, e) (VEC == 1 ? IN_BLOCK(b, e) : (b) + (MEMBER + (e) / VEC * LANES) * VEC + (e) % VEC)
+
 LANES_SHARE(FN(share), float2, LANES_ADD)
+
+/* Whether fours that begin at p are vectors. */
+bool FN(aligned)(SRC p)
+{
+    return VEC == 4 && (ulong)p / sizeof(float) % 4 == 0;
+}
 
 /* This work-item's elements of a block of a row that has n; zeros past it. */
 void FN(load)(SRC x, long step, int block, long n, float v[KEPT])
 {
+    if (FN(aligned)(x + block)) {
+#pragma unroll
+        for (int e = 0; e + 3 < KEPT; e += 4) {
+            const int i = AT(block, e);
+            const float4 four = i < n ? *(const global float4 *)(x + i) : (float4)(0.0f);
+            v[e] = four.x;
+            v[e + 1] = four.y;
+            v[e + 2] = four.z;
+            v[e + 3] = four.w;
+        }
+        return;
+    }
 #pragma unroll
     for (int e = 0; e < KEPT; e++) {
-        const int i = IN_BLOCK(block, e);
+        const int i = AT(block, e);
         v[e] = i < n ? x[COLUMNS ? i * step : i] : 0.0f;
     }
 }
@@ -45,7 +70,7 @@ float2 FN(sums_of)(const float v[KEPT], int block, long n, float mean)
     float2 s[2] = {(float2)(0.0f), (float2)(0.0f)};
 #pragma unroll
     for (int e = 0; e < KEPT; e++) {
-        const float d = IN_BLOCK(block, e) < n ? v[e] - mean : 0.0f;
+        const float d = AT(block, e) < n ? v[e] - mean : 0.0f;
         s[e % 2] += (float2)(d, d * d);
     }
     return s[0] + s[1];
@@ -69,12 +94,13 @@ struct FN(place) FN(place_of)(INDEX i, uint plane)
 
 void FN(advance)(struct FN(place) *p, uint plane)
 {
+    const uint by = LANES * VEC;
     if (plane == 0) {
-        p->c += LANES;
+        p->c += by;
         return;
     }
-    p->rest += LANES;
-    const uint over = plane >= LANES ? p->rest >= plane : p->rest / plane;
+    p->rest += by;
+    const uint over = plane >= by ? p->rest >= plane : p->rest / plane;
     p->c += over;
     p->rest -= over * plane;
 }
@@ -84,32 +110,42 @@ void FN(advance)(struct FN(place) *p, uint plane)
 void FN(write)(const float v[KEPT], SRC weight, SRC bias, DST y, long step, int block, long n, INDEX first, float mean,
                float shift, float scale, const struct norm_vector_args *a)
 {
-    struct FN(place) p = FN(place_of)(first + IN_BLOCK(block, 0), (uint)a->plane);
+    const bool aligned = FN(aligned)(y + block);
+    struct FN(place) p = FN(place_of)(first + AT(block, 0), (uint)a->plane);
 #pragma unroll
     for (int some = 0; some < KEPT; some += AT_ONCE) {
-        float w[AT_ONCE], b[AT_ONCE];
+        float w[AT_ONCE], b[AT_ONCE], r[AT_ONCE];
         INDEX c[AT_ONCE];
 #pragma unroll
-        for (int e = 0; e < AT_ONCE; e++) {
-            c[e] = IN_BLOCK(block, some + e) < n ? p.c : 0;
+        for (int e = 0; e < AT_ONCE; e += VEC) {
+            c[e] = AT(block, some + e) < n ? p.c : 0;
             FN(advance)(&p, (uint)a->plane);
             w[e] = 1.0f;
             b[e] = 0.0f;
         }
         if (a->weight)
 #pragma unroll
-            for (int e = 0; e < AT_ONCE; e++)
+            for (int e = 0; e < AT_ONCE; e += VEC)
                 w[e] = weight[c[e]];
         if (a->bias)
 #pragma unroll
-            for (int e = 0; e < AT_ONCE; e++)
+            for (int e = 0; e < AT_ONCE; e += VEC)
                 b[e] = bias[c[e]];
 #pragma unroll
+        for (int e = 0; e < AT_ONCE; e++)
+            r[e] = EPI_ACT(((v[some + e] - mean) - shift) * scale * w[e / VEC * VEC] + b[e / VEC * VEC], a->p0, a->p1);
+        if (aligned) {
+#pragma unroll
+            for (int e = 0; e + 3 < AT_ONCE; e += 4)
+                if (AT(block, some + e) < n)
+                    *(global float4 *)(y + AT(block, some + e)) = (float4)(r[e], r[e + 1], r[e + 2], r[e + 3]);
+            continue;
+        }
+#pragma unroll
         for (int e = 0; e < AT_ONCE; e++) {
-            const int at = IN_BLOCK(block, some + e);
-            const float r = ((v[some + e] - mean) - shift) * scale * w[e] + b[e];
+            const int at = AT(block, some + e);
             if (at < n)
-                y[COLUMNS ? at * step : at] = EPI_ACT(r, a->p0, a->p1);
+                y[COLUMNS ? at * step : at] = r[e];
         }
     }
 }

@@ -16,8 +16,9 @@
 #endif
 
 void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) values, DST_OF(long) indices, const struct topk_args *t,
-              local int *places)
+              local float4 *scratch)
 {
+    local int *places = (local int *)scratch;
     const struct line_args *a = &t->lines;
     const int lane = LANE % LANES;
     const long item = (long)(group * (WG / LANES)) + LANE / LANES, line = item / a->length;
@@ -44,11 +45,12 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) values, DST_OF(long) indices, 
         values[at.of[1] + place * a->step[1]] = own;
         indices[at.of[2] + place * a->step[2]] = mine;
     }
+    barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 KERNEL FN(main)(SRC_OF(T) x, ulong x_off, DST_OF(T) values, ulong values_off, DST_OF(long) indices, ulong indices_off,
                 const struct topk_args a)
 {
-    local int places[WG];
-    FN(body)(GROUP, x + x_off, values + values_off, indices + indices_off, ARGS(a), places);
+    local float4 scratch[(WG + 3) / 4];
+    FN(body)(GROUP, x + x_off, values + values_off, indices + indices_off, ARGS(a), scratch);
 }

@@ -13,6 +13,15 @@ struct pool_args {
     i32 unused;
 };
 
+/* The same by tiles: a group has `planes` of the `maps` (n, c), and of each a tile of the output; down, across: tiles
+ * of a map. */
+struct pool_tile_args {
+    struct pool_args pool;
+    i64 maps;
+    i32 planes, down, across;
+    i32 unused;
+};
+
 /* Norms of windows, of order p. */
 struct lp_pool_args {
     struct pool_args pool;

@@ -65,9 +65,9 @@ void FN(pairs_body)(ulong group, SRC near, SRC_OF(int) alive, DST_OF(uint) masks
 }
 
 void FN(scan_body)(ulong group, SRC_OF(int) order, SRC_OF(int) alive, SRC_OF(uint) masks, DST_OF(int) fresh,
-                   DST_OF(long) kept, DST_OF(long) counts, const struct nms_masks_args *m, local uint *dead,
-                   local uint *own, local uint *chosen)
+                   DST_OF(long) kept, DST_OF(long) counts, const struct nms_masks_args *m, local float4 *scratch)
 {
+    local uint *dead = (local uint *)scratch, *own = dead + MOST_WORDS, *chosen = own + 32;
     const struct nms_args *a = &m->nms;
     const long list = (long)group, base = list * a->boxes + m->first;
     const int words = m->slab / 32, before = m->first > 0 ? (int)counts[list] : 0;
@@ -157,9 +157,9 @@ KERNEL FN(scan)(SRC_OF(int) order, ulong order_off, SRC_OF(int) alive, ulong ali
                 ulong masks_off, DST_OF(int) fresh, ulong fresh_off, DST_OF(long) kept, ulong kept_off,
                 DST_OF(long) counts, ulong counts_off, const struct nms_masks_args a)
 {
-    local uint dead[MOST_WORDS], own[32], chosen;
+    local float4 scratch[(MOST_WORDS + 32 + 1 + 3) / 4];
     FN(scan_body)(GROUP, order + order_off, alive + alive_off, masks + masks_off, fresh + fresh_off, kept + kept_off,
-                  counts + counts_off, &a, dead, own, &chosen);
+                  counts + counts_off, &a, scratch);
 }
 
 KERNEL FN(clear)(SRC near, ulong near_off, SRC_OF(int) fresh, ulong fresh_off, DST_OF(int) alive, ulong alive_off,

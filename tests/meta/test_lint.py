@@ -263,11 +263,13 @@ def test_kernel_files_have_the_common_form(path):
 
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
 def test_bodies_can_be_chained(path):
-    """A body takes its group index, knows no other, and never returns early."""
+    """A body takes its group index, knows no other, and never returns early; local memory comes as float4 scratch."""
     code = code_of(path)
     bodies = re.findall(r"^void FN\((\w*body)\)\(ulong group,", code, re.MULTILINE)
     entries = re.findall(r"^KERNEL FN\((\w+)\)\(", code, re.MULTILINE)
     assert len(bodies) == len(entries) - ("PHASES" in code)  # conv_mma: an entry each for two argument blocks
+    for match in re.finditer(r"^KERNEL [^{;]*\{(.*?)^\}", code, re.MULTILINE | re.DOTALL):
+        assert re.findall(r"^ +local (?!float4 scratch\[).*", match[1], re.MULTILINE) == []
     for match in re.finditer(r"^(void FN\(\w*body\)\([^{]*\{.*?^\})", code, re.MULTILINE | re.DOTALL):
         body = match[1]
         assert not re.search(r"\breturn\b", body)

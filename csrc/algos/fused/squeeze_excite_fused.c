@@ -9,6 +9,8 @@
 enum {
     FEW = 8,     /* pixels that a work-item adds up, where there are enough of them */
     LARGE = 512, /* work-items of a group that is not chained: they have enough reads of weights under way */
+    SEVERAL = 4, /* channels of a work-item, where there are enough of them for UNIT_GROUPS of a unit */
+    UNIT_GROUPS = 4,
     LEAST_ROOM = 512, /* floats in local memory; few sizes, so that kernels are shared */
     MOST_ROOM = 4096,
 };
@@ -32,6 +34,14 @@ static int lanes_of(const struct problem *p)
     while (lanes > 1 && lanes < most && (int64_t)lanes * FEW < length)
         lanes = 4 * lanes < most ? 4 * lanes : most;
     return lanes;
+}
+
+/* Channels of a work-item: few groups have less to tell each other. */
+static int run_of(const struct problem *p)
+{
+    const size_t each = SEVERAL * (group_size(p) / (size_t)lanes_of(p));
+    const size_t groups = (size_t)p->in[0].shape.dim[0] * ceil_div((size_t)p->in[0].shape.dim[1], each);
+    return groups >= UNIT_GROUPS * device_units(p->device) ? SEVERAL : 1;
 }
 
 static size_t room_of(const struct problem *p)
@@ -71,7 +81,7 @@ static struct squeeze_excite_args args_of(const struct problem *p)
         .p0 = p->p0,
         .p1 = p->p1,
     };
-    a.parts = (i32)ceil_div((size_t)a.c, group_size(p) / (size_t)lanes_of(p));
+    a.parts = (i32)ceil_div((size_t)a.c, (size_t)run_of(p) * (group_size(p) / (size_t)lanes_of(p)));
     return a;
 }
 
@@ -124,6 +134,7 @@ static void emit(const struct problem *p, struct emit *e)
     struct step *s = emit_step(e, "squeeze_excite_fused", "main", groups, group_size(p));
     step_define(s, "JOIN", joins(p));
     step_define(s, "LANES", lanes_of(p));
+    step_define(s, "RUN", run_of(p));
     step_read_map(s, &p->in[0]);
     step_write(s, means);
     step_update(s, joins(p) ? emit_counters(e, images) : VIEW_NONE);
