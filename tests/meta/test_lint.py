@@ -263,7 +263,7 @@ def test_kernel_files_have_the_common_form(path):
 
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
 def test_bodies_can_be_chained(path):
-    """A body takes its group index, knows no other, and never returns early; local memory comes as float4 scratch."""
+    """A body takes its group index, knows no other, never returns early; local memory is float4 scratch."""
     code = code_of(path)
     bodies = re.findall(r"^void FN\((\w*body)\)\(ulong group,", code, re.MULTILINE)
     entries = re.findall(r"^KERNEL FN\((\w+)\)\(", code, re.MULTILINE)
