@@ -49,20 +49,20 @@ class Function:
     absolute: float = 0.0
 
 
-SUBNORMAL = 128 * 2.0**-149  # a place of the last subnormal number times |x|, beyond which exp(-|x|) is 0
+LEAST = 2.0**-126  # the smallest normal number: on CPU devices exp(-|x|) is 0 below it
 FUNCTIONS = {
     "exp": Function(np.exp, 1.02),
     "log": Function(np.log, 1.0),
     "sqrt": Function(np.sqrt, 0.51),
     "tanh": Function(np.tanh, 1.5),
     "erf": Function(_erf, 1.5),
-    "sigmoid": Function(_sigmoid, 3.0),
-    "silu": Function(lambda x: x * _sigmoid(x), 3.5, absolute=SUBNORMAL),
-    "softplus": Function(_softplus, 2.0),
-    "mish": Function(_mish, 5.0, absolute=SUBNORMAL),
+    "sigmoid": Function(_sigmoid, 3.0, absolute=LEAST),
+    "silu": Function(lambda x: x * _sigmoid(x), 3.5, absolute=128 * LEAST),
+    "softplus": Function(_softplus, 2.0, absolute=LEAST),
+    "mish": Function(_mish, 5.0, absolute=128 * LEAST),
     "elu": Function(lambda x: np.where(x < 0.0, np.expm1(x), x), 3.0),
-    "gelu": Function(lambda x: 0.5 * x * _erfc(-x / math.sqrt(2.0)), 8.7, absolute=SUBNORMAL),
-    "gelu_tanh": Function(_gelu_tanh, 4.0, (("approximate", "tanh"),), 2.5, SUBNORMAL),
+    "gelu": Function(lambda x: 0.5 * x * _erfc(-x / math.sqrt(2.0)), 8.7, absolute=128 * LEAST),
+    "gelu_tanh": Function(_gelu_tanh, 4.0, (("approximate", "tanh"),), 2.5, 128 * LEAST),
 }
 POSITIVE = ("log", "sqrt")  # what they are defined for
 SPECIAL = np.array(
