@@ -3,24 +3,16 @@
 #include "algos/cost/cost.h"
 #include "algos/fused/separable_common.h"
 
-#define COLUMNS 16 /* of a middle row */
+#define COLUMNS 16 /* of a row: the pixels of a tile */
 
-/* As in conv_rows.c: KV * T = 28 accumulators; the narrower tile where rows are short. */
-static const struct tile {
-    int t, kv;
-} wide = {14, 2}, short_rows = {7, 4}, narrow_machine = {7, 1};
-
-static struct tile tile_of(const struct problem *p)
+/* Filters at a time, a vector or two of sums each: few where registers are, or filters. */
+static int filters_of(const struct problem *p)
 {
-    const struct separable_args a = separable_args_of(p);
-    const size_t q = (size_t)a.out[1];
-    if (p->device->float_width < 16)
-        return narrow_machine;
-    return ceil_div(q, 7) * 7 < ceil_div(q, 14) * 14 && a.k > 32 ? short_rows : wide;
+    return p->device->float_width < 16 || p->out[0].shape.dim[1] <= 4 ? 4 : 8;
 }
 
 struct scheme {
-    struct tile tile;
+    int filters;
     int channels; /* of the middle, at most */
 };
 
@@ -33,14 +25,14 @@ static int channels_of(const struct problem *p)
                : 0;
 }
 
-static struct conv_packing packing_of(const struct tile *tile)
+static struct conv_packing packing_of(const struct scheme *s)
 {
-    return (struct conv_packing){.block = tile->kv * 16, .tap_major = false};
+    return (struct conv_packing){.block = s->filters, .tap_major = false};
 }
 
 static bool applicable(const struct problem *p, struct why *why)
 {
-    const struct scheme s = {tile_of(p), channels_of(p)};
+    const struct scheme s = {filters_of(p), channels_of(p)};
     REQUIRE(why, s.channels > 0, "a row tile of up to 2048 middle channels must fit local memory");
     DECIDE(p, s);
     return true;
@@ -50,7 +42,7 @@ static size_t workspace(const struct problem *p)
 {
     struct scheme s;
     DECIDED(p, s);
-    return separable_packing_workspace(p, packing_of(&s.tile));
+    return separable_packing_workspace(p, packing_of(&s));
 }
 
 static void emit(const struct problem *p, struct emit *e)
@@ -58,10 +50,9 @@ static void emit(const struct problem *p, struct emit *e)
     const struct separable_args a = separable_args_of(p);
     struct scheme s;
     DECIDED(p, s);
-    const size_t groups = (size_t)a.n * (size_t)a.out[0] * ceil_div((size_t)a.out[1], (size_t)s.tile.t);
-    struct step *step = emit_separable(e, p, "separable_rows", groups, 1, packing_of(&s.tile));
-    step_define(step, "T", s.tile.t);
-    step_define(step, "KV", s.tile.kv);
+    const size_t groups = (size_t)a.n * (size_t)a.out[0] * ceil_div((size_t)a.out[1], (size_t)COLUMNS);
+    struct step *step = emit_separable(e, p, "separable_rows", groups, 1, packing_of(&s));
+    step_define(step, "KB", s.filters);
     step_define(step, "CHANNELS", s.channels);
 }
 
