@@ -166,7 +166,7 @@ void FN(body)(ulong group, X_SRC x, DST means, DST arrived, SRC w1, SRC b1, SRC 
 #pragma unroll
     for (int j = 0; j < RUN; j++) {
         const int c = first + j * (WG / LANES);
-        if (c < a->c && LANE % LANES == 0)
+        if (LANE % LANES == 0 && c < a->c)
             means[n * a->c + c] = v[j] / (float)a->length;
     }
 #if JOIN

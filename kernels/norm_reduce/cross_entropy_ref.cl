@@ -31,7 +31,7 @@ void FN(losses_body)(ulong group, SRC x, SRC_OF(long) labels, DST y, const struc
     SRC xr = x + row * a->x_n;
     float top, off;
     const float sum = FN(sums)(xr, a->length, mine, &top, &off, (local float *)scratch);
-    if (mine && LANE % LANES == 0) {
+    if (LANE % LANES == 0 && mine) {
         const long label = labels[row];
         const bool known = label >= 0 && label < a->length;
         const float wanted = known ? (1.0f - a->smoothing) * (xr[label] - top) : NAN;

@@ -35,7 +35,7 @@ void FN(body)(ulong group, X_SRC x, Y_DST y, const struct global_pool_args *a, l
     if (row < a->rows)
         v = FN(part)(x + n * a->x_n + c * a->length, a->length, 1, LANE % LANES);
     v = FN(share)(v, (local float *)scratch);
-    if (row < a->rows && LANE % LANES == 0)
+    if (LANE % LANES == 0 && row < a->rows)
         STORE_Y(NORM ? sqrt(v) : v / a->divisor, y, n * a->y_n + c);
 }
 

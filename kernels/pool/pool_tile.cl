@@ -15,21 +15,7 @@
 #ifndef FN
 #define FN(x) pool_tile_##x
 #endif
-#ifndef AVG
-#define AVG 0
-#endif
-#ifndef KH
-#define KH 5
-#endif
-#ifndef KW
-#define KW 5
-#endif
-#ifndef SH
-#define SH 1
-#endif
-#ifndef SW
-#define SW 1
-#endif
+#include "pool/pool_fold.clh"
 #ifndef HIGH
 #define HIGH 8
 #endif
@@ -43,13 +29,6 @@
 #define ROOM 2048
 #endif
 #define SCRATCH (ROOM / 4)
-#define NOTHING (AVG ? 0.0f : -INFINITY)
-
-float FN(combine)(float a, float b)
-{
-    return AVG ? a + b : ((b > a) | (b != b)) ? b : a;
-}
-
 /* Where a map (n, c) of `size` pixels begins. */
 long FN(map_at)(long map, long batch_stride, long size, int channels)
 {
@@ -57,14 +36,6 @@ long FN(map_at)(long map, long batch_stride, long size, int channels)
         return map * size;
     const uint n = (uint)map / (uint)channels;
     return n * batch_stride + (map - (long)n * channels) * size;
-}
-
-/* Taps of the window of output i along dimension d that count. */
-int FN(count)(int i, int d, const struct pool_args *a)
-{
-    const int from = i * a->stride[d] - a->pad[d], border = a->include_pad;
-    const int low = border ? -a->pad[d] : 0, high = a->in[d] + (border ? a->pad_end[d] : 0);
-    return max(0, min(from + a->ker[d], high) - max(from, low));
 }
 
 void FN(body)(ulong group, X_SRC x, Y_DST y, const struct pool_tile_args *t, local float4 *scratch)
@@ -97,7 +68,8 @@ void FN(body)(ulong group, X_SRC x, Y_DST y, const struct pool_tile_args *t, loc
 #pragma unroll 16
         for (int r = 0; r < KH; r++)
             v = FN(combine)(v, first + r >= 0 && first + r < rows ? line[(first + r) * WIDE] : NOTHING);
-        const float taps = AVG ? (float)(FN(count)(oh, 1, a) * FN(count)(ow, 2, a)) : 1.0f;
+        const float taps =
+            AVG ? (float)(FN(count)(oh * SH - a->pad[1], 1, a) * FN(count)(ow * SW - a->pad[2], 2, a)) : 1.0f;
         if (oh < a->out[1] && ow < a->out[2])
             STORE_Y(AVG ? v / taps : v, y,
                     FN(map_at)(map + plane, a->y_n, (long)a->out[1] * a->out[2], a->c) + (long)oh * a->out[2] + ow);

@@ -14,36 +14,11 @@
 #ifndef FN
 #define FN(x) pool_window_##x
 #endif
-#ifndef AVG
-#define AVG 0
-#endif
-#ifndef KH
-#define KH 3
-#endif
-#ifndef KW
-#define KW 3
-#endif
-#ifndef SH
-#define SH 1
-#endif
-#ifndef SW
-#define SW 1
-#endif
+#include "pool/pool_fold.clh"
 #ifndef ROWS
 #define ROWS 4
 #endif
 #define IN_ROWS ((ROWS - 1) * SH + KH)
-
-float FN(combine)(float a, float b)
-{
-    return AVG ? a + b : ((b > a) | (b != b)) ? b : a;
-}
-
-/* Taps of a window from `from` on that lie in [low, high). */
-int FN(count)(int from, int ker, int low, int high)
-{
-    return max(0, min(from + ker, high) - max(from, low));
-}
 
 void FN(body)(ulong group, X_SRC x, Y_DST y, const struct pool_args *a)
 {
@@ -62,16 +37,13 @@ void FN(body)(ulong group, X_SRC x, Y_DST y, const struct pool_args *a)
             float v[KW];
 #pragma unroll
             for (int s = 0; s < KW; s++)
-                v[s] = inside && left + s >= 0 && left + s < a->in[2] ? LOAD_X(from, (long)r * a->in[2] + s)
-                       : AVG                                          ? 0.0f
-                                                                      : -INFINITY;
+                v[s] = inside && left + s >= 0 && left + s < a->in[2] ? LOAD_X(from, (long)r * a->in[2] + s) : NOTHING;
             line[r] = v[0];
 #pragma unroll
             for (int s = 1; s < KW; s++)
                 line[r] = FN(combine)(line[r], v[s]);
         }
-        const int border = a->include_pad;
-        const int wide = FN(count)(left, KW, border ? -a->pad[2] : 0, a->in[2] + (border ? a->pad_end[2] : 0));
+        const int wide = FN(count)(left, 2, a);
         Y_DST to = y + n * a->y_n + ((long)c * a->out[1] + oh) * a->out[2] + ow;
 #pragma unroll
         for (int j = 0; j < ROWS; j++) {
@@ -79,8 +51,7 @@ void FN(body)(ulong group, X_SRC x, Y_DST y, const struct pool_args *a)
 #pragma unroll
             for (int r = 1; r < KH; r++)
                 v = FN(combine)(v, line[j * SH + r]);
-            const int high =
-                FN(count)(top + j * SH, KH, border ? -a->pad[1] : 0, a->in[1] + (border ? a->pad_end[1] : 0));
+            const int high = FN(count)(top + j * SH, 1, a);
             if (oh + j < a->out[1])
                 STORE_Y(AVG ? v / (float)(high * wide) : v, to, (long)j * a->out[2]);
         }

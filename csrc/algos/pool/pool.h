@@ -25,4 +25,27 @@ void pool_blocked_windows(struct pool_blocked_args *a, const struct pool_attrs *
 /* `applicable` of the algorithms on channel blocks. */
 bool pool_blocked_applicable(const struct problem *p, struct why *why);
 
+/* max_pool and avg_pool on GPUs by the algorithm `way`, from this file's applicable() and emit_pool(). */
+#define POOL_ALGO(op, way, what, average, errors)                  \
+    static void op##_emit(const struct problem *p, struct emit *e) \
+    {                                                              \
+        emit_pool(p, e, average);                                  \
+    }                                                              \
+    const struct algo_def algo_##op##_##way = {                    \
+        .name = #way,                                              \
+        .doc = what,                                               \
+        .devices = DEVICES_GPU,                                    \
+        .error = errors,                                           \
+        .deterministic = true,                                     \
+        .fp16 = FP16_SRC | FP16_DST,                               \
+        .applicable = applicable,                                  \
+        .emit = op##_emit,                                         \
+    }
+#define POOL_ALGOS(way, what)                           \
+    POOL_ALGO(max_pool, way, what, false, ERROR_EXACT); \
+    POOL_ALGO(avg_pool, way, what, true, ERROR_STRICT)
+
+/* What the steps of these begin and end with: the window, and the maps. */
+void pool_step(struct step *s, const struct problem *p, const struct pool_args *a, bool average);
+
 #endif

@@ -56,48 +56,12 @@ static void emit_pool(const struct problem *p, struct emit *e, bool average)
     const size_t tiles = (size_t)t.args.down * (size_t)t.args.across;
     const size_t groups = ceil_div((size_t)t.args.maps, (size_t)t.args.planes) * tiles;
     struct step *s = emit_step(e, "pool_tile", "main", groups, any_group_size(p));
-    step_define(s, "AVG", average);
-    step_define(s, "KH", a->ker[1]);
-    step_define(s, "KW", a->ker[2]);
-    step_define(s, "SH", a->stride[1]);
-    step_define(s, "SW", a->stride[2]);
+    pool_step(s, p, a, average);
     step_define(s, "HIGH", t.high);
     step_define(s, "WIDE", t.wide);
     step_define(s, "MET", (int)rows_met(a, t.high));
-    step_read_map(s, &p->in[0]);
-    step_write_map(s, &p->out[0]);
     step_args(s, &t.args, sizeof t.args);
     rows_cost(s, p, (double)shape_count(&p->out[0].shape) * (a->ker[1] + a->ker[2]));
 }
 
-static void emit_max(const struct problem *p, struct emit *e)
-{
-    emit_pool(p, e, false);
-}
-
-static void emit_avg(const struct problem *p, struct emit *e)
-{
-    emit_pool(p, e, true);
-}
-
-const struct algo_def algo_max_pool_tile = {
-    .name = "tile",
-    .doc = "windows along the width, then along the height from local memory",
-    .devices = DEVICES_GPU,
-    .error = ERROR_EXACT,
-    .deterministic = true,
-    .fp16 = FP16_SRC | FP16_DST,
-    .applicable = applicable,
-    .emit = emit_max,
-};
-
-const struct algo_def algo_avg_pool_tile = {
-    .name = "tile",
-    .doc = "windows along the width, then along the height from local memory",
-    .devices = DEVICES_GPU,
-    .error = ERROR_STRICT,
-    .deterministic = true,
-    .fp16 = FP16_SRC | FP16_DST,
-    .applicable = applicable,
-    .emit = emit_avg,
-};
+POOL_ALGOS(tile, "windows along the width, then along the height from local memory");

@@ -3,6 +3,17 @@
 
 enum { LARGEST = 3, ROWS = 4 }; /* window and stride; output rows of a work-item */
 
+void pool_step(struct step *s, const struct problem *p, const struct pool_args *a, bool average)
+{
+    step_define(s, "AVG", average);
+    step_define(s, "KH", a->ker[1]);
+    step_define(s, "KW", a->ker[2]);
+    step_define(s, "SH", a->stride[1]);
+    step_define(s, "SW", a->stride[2]);
+    step_read_map(s, &p->in[0]);
+    step_write_map(s, &p->out[0]);
+}
+
 static bool small(const struct pool_args *a, int dim)
 {
     return a->ker[dim] <= LARGEST && a->stride[dim] <= LARGEST && a->dil[dim] == 1;
@@ -24,46 +35,10 @@ static void emit_pool(const struct problem *p, struct emit *e, bool average)
     const size_t wg = any_group_size(p);
     struct step *s =
         emit_step(e, "pool_window", "main", ceil_div(planes * strips * (size_t)a.out[2], wg), wg);
-    step_define(s, "AVG", average);
-    step_define(s, "KH", a.ker[1]);
-    step_define(s, "KW", a.ker[2]);
-    step_define(s, "SH", a.stride[1]);
-    step_define(s, "SW", a.stride[2]);
+    pool_step(s, p, &a, average);
     step_define(s, "ROWS", ROWS);
-    step_read_map(s, &p->in[0]);
-    step_write_map(s, &p->out[0]);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, (double)shape_count(&p->out[0].shape) * a.ker[1] * a.ker[2]);
 }
 
-static void emit_max(const struct problem *p, struct emit *e)
-{
-    emit_pool(p, e, false);
-}
-
-static void emit_avg(const struct problem *p, struct emit *e)
-{
-    emit_pool(p, e, true);
-}
-
-const struct algo_def algo_max_pool_window = {
-    .name = "window",
-    .doc = "small windows, several output rows a work-item",
-    .devices = DEVICES_GPU,
-    .error = ERROR_EXACT,
-    .deterministic = true,
-    .fp16 = FP16_SRC | FP16_DST,
-    .applicable = applicable,
-    .emit = emit_max,
-};
-
-const struct algo_def algo_avg_pool_window = {
-    .name = "window",
-    .doc = "small windows, several output rows a work-item",
-    .devices = DEVICES_GPU,
-    .error = ERROR_STRICT,
-    .deterministic = true,
-    .fp16 = FP16_SRC | FP16_DST,
-    .applicable = applicable,
-    .emit = emit_avg,
-};
+POOL_ALGOS(window, "small windows, several output rows a work-item");
