@@ -41,6 +41,29 @@ def constant(op, arrays, attrs, opset, count=1):
     )
 
 
+def evaluated(evaluator, op, *arrays, opset=17, **attrs):
+    node = helper.make_node(op, [f"x{i}" for i in range(len(arrays))], ["y"], **attrs)
+    return evaluator.evaluate(node, {"": opset}, list(arrays))[0]
+
+
+def test_nodes_that_are_alike_are_computed_once():
+    """Alike: of one form, with the same few numbers, bit for bit; what they make is not large."""
+    evaluator = fold.Evaluator()
+    one, two = np.array([1, 2], I64), np.array([3], I64)
+    first = evaluated(evaluator, "Concat", one, two, axis=0)
+    assert evaluated(evaluator, "Concat", one.copy(), two.copy(), axis=0) is first
+    assert evaluated(evaluator, "Concat", two, one, axis=0).tolist() == [3, 1, 2]
+    assert evaluated(evaluator, "Concat", one.reshape(1, 2), two.reshape(1, 1), axis=1).shape == (1, 3)
+    assert (
+        evaluated(evaluator, "Concat", one.astype(np.int32), two.astype(np.int32), axis=0).dtype == np.int32
+    )
+    zeros = [evaluated(evaluator, "Neg", np.array([x], np.float32)) for x in (0.0, -0.0)]
+    assert [bool(np.signbit(z[0])) for z in zeros] == [True, False]
+    shape = np.array([1000, 10], I64)
+    large = [evaluated(evaluator, "ConstantOfShape", shape) for _ in range(2)]
+    assert large[0] is not large[1] and large[0].shape == (1000, 10)
+
+
 # ---- rules -------------------------------------------------------------------------------------------------
 
 

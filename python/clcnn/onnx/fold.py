@@ -19,6 +19,7 @@ MAX_GROWTH = 1 << 27  # elements that computing one constant may make, or as man
 _LAST_BEFORE_MODES = 13  # opset of BatchNormalization without the attribute training_mode
 _WITH_MODES = 15
 _SOFTMAX_OF_AN_AXIS = 13
+_FEW = 64  # elements that a node takes, and makes, which is computed once for all that are alike
 
 
 def _quantized(attrs: dict[str, Any], x: Any, scale: Any, zero: Any = None) -> NDArray[Any]:
@@ -60,10 +61,12 @@ def can_fold(domain: str, op: str) -> bool:
 
 class Evaluator:
     """Computes constants. The reference takes several times longer to take a node in than to compute it, and
-    the shapes that exporters write out are thousands of nodes of a few forms: each form is taken in once."""
+    the shapes that exporters write out are thousands of nodes of a few forms: each form is taken in once, and
+    computed once for the same few numbers."""
 
     def __init__(self) -> None:
         self._forms: dict[Any, Any] = {}
+        self._known: dict[Any, list[NDArray[Any] | None]] = {}
 
     def evaluate(
         self, node: onnx.NodeProto, opsets: dict[str, int], arrays: list[NDArray[Any] | None]
@@ -76,10 +79,23 @@ class Evaluator:
             raise Refusal(f"computing a constant would make {grown} elements, more than the {most} allowed")
         if node.op_type in _OWN:
             return [_checked(_OWN[node.op_type](functions.attributes(node), *arrays))]
+        form, numbers = _form_key(node, opsets.get("", 1), arrays), _few_numbers(arrays)
+        if numbers is None:
+            return self._computed(node, form, arrays)
+        known = self._known.get((form, numbers))
+        if known is None:
+            known = self._computed(node, form, arrays)
+            if _few_numbers(known) is not None:
+                self._known[form, numbers] = known
+        return list(known)
+
+    def _computed(
+        self, node: onnx.NodeProto, form: tuple[Any, ...], arrays: list[NDArray[Any] | None]
+    ) -> list[NDArray[Any] | None]:
         feeds = {f"x{i}": a for i, a in enumerate(arrays) if a is not None}
         try:
             with np.errstate(all="ignore"):
-                results = self._taken_in(node, opsets.get("", 1), arrays).run(None, feeds)
+                results = self._taken_in(node, form).run(None, feeds)
         except (KeyboardInterrupt, Refusal):
             raise
         except MemoryError as error:
@@ -91,15 +107,27 @@ class Evaluator:
         made = iter([_checked(r) for r in results])
         return [next(made, None) if name else None for name in node.output]
 
-    def _taken_in(self, node: onnx.NodeProto, version: int, arrays: list[NDArray[Any] | None]) -> Any:
+    def _taken_in(self, node: onnx.NodeProto, form: tuple[Any, ...]) -> Any:
         """A reference of this node and all that differ from it in names and values alone."""
-        given = tuple(a is not None for a in arrays)
-        named = tuple(map(bool, node.output))
-        attributes = tuple(sorted(a.SerializeToString(deterministic=True) for a in node.attribute))
-        key = node.op_type, version, given, named, attributes
-        if key not in self._forms:
-            self._forms[key] = _reference(node, version, given)
-        return self._forms[key]
+        if form not in self._forms:
+            _, version, given, *_ = form
+            self._forms[form] = _reference(node, version, given)
+        return self._forms[form]
+
+
+def _form_key(node: onnx.NodeProto, version: int, arrays: list[NDArray[Any] | None]) -> tuple[Any, ...]:
+    """The same for nodes that differ in names and values alone."""
+    given = tuple(a is not None for a in arrays)
+    named = tuple(map(bool, node.output))
+    attributes = tuple(sorted(a.SerializeToString(deterministic=True) for a in node.attribute))
+    return node.op_type, version, given, named, attributes
+
+
+def _few_numbers(arrays: list[NDArray[Any] | None]) -> tuple[Any, ...] | None:
+    """The same for equal arrays; None if they are not small, or have no numbers."""
+    if any(a is not None and (a.size > _FEW or a.dtype.hasobject) for a in arrays):
+        return None
+    return tuple(None if a is None else (a.dtype, a.shape, a.tobytes()) for a in arrays)
 
 
 def _reference(node: onnx.NodeProto, version: int, given: tuple[bool, ...]) -> Any:
