@@ -29,6 +29,7 @@
 #define ROOM 2048
 #endif
 #define SCRATCH (ROOM / 4)
+
 /* Where a map (n, c) of `size` pixels begins. */
 long FN(map_at)(long map, long batch_stride, long size, int channels)
 {

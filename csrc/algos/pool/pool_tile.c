@@ -60,6 +60,7 @@ static void emit_pool(const struct problem *p, struct emit *e, bool average)
     step_define(s, "HIGH", t.high);
     step_define(s, "WIDE", t.wide);
     step_define(s, "MET", (int)rows_met(a, t.high));
+    step_define(s, "ROOM", ROOM);
     step_args(s, &t.args, sizeof t.args);
     rows_cost(s, p, (double)shape_count(&p->out[0].shape) * (a->ker[1] + a->ker[2]));
 }
