@@ -152,10 +152,11 @@ void FN(store_part)(FV v, DST y, long i, int k, const struct FN(target) *to, con
         y[i + j] = lanes[j];
 }
 #define STORE(sum, b, add, y, i, k) FN(store_part)(FN(finish)(sum, b, add, i, a->k - (k), &epi), y, i, k, to, a)
-#define WHOLE_BLOCKS(from, past) ((from) >= to->from_k && (past) <= to->past_k)
+/* Whether all lanes of the block that begins with filter k are the group's to store, as those past K are the last's. */
+#define WHOLE_BLOCK(k, a) ((k) >= to->from_k && (to->past_k == (a)->k || (k) + V <= to->past_k))
 #else
 #define STORE(sum, b, add, y, i, k) FN(store)(sum, b, add, y, i, a->k - (k), &epi)
-#define WHOLE_BLOCKS(from, past) ((past) <= to->past_k)
+#define WHOLE_BLOCK(k, a) true
 #endif
 
 /* Adds to the sums of one tile (fresh: which are zero) what `c_blocks` blocks of input channels from block cb on give,
@@ -279,22 +280,19 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int cb, int c_bl
     const struct blocked_epilogue epi = a->epi; /* copies: stores of y cannot change them */
     const global float *add = to->add;
     global float *y = to->y;
-    /* nearly all tiles: nothing to ask for each pixel */
-    if (begin == 0 && end == T && WHOLE_BLOCKS(to->k, to->k + KV * V)) {
-#pragma unroll
-        for (int v = 0; v < KV; v++, at += map) {
-            const FV b = FN(bias)(to->bias, to->k + v * V, a->k, &epi);
-#pragma unroll
-            for (int t = 0; t < T; t++)
-                FN(store)(acc[t][v], b, add, y, at + t * V, V, &epi);
-        }
-        return;
-    }
+    const bool whole = begin == 0 && end == T; /* nearly all tiles: nothing to ask for each pixel */
 #pragma unroll
     for (int v = 0; v < KV; v++, at += map) {
         const int k = to->k + v * V;
-        if (k < to->past_k) {
-            const FV b = FN(bias)(to->bias, k, a->k, &epi);
+        if (k >= to->past_k)
+            continue;
+        const FV b = FN(bias)(to->bias, k, a->k, &epi);
+        if (whole && WHOLE_BLOCK(k, a)) {
+            const int lanes = a->k - k;
+#pragma unroll
+            for (int t = 0; t < T; t++)
+                FN(store)(acc[t][v], b, add, y, at + t * V, lanes, &epi);
+        } else {
 #pragma unroll
             for (int t = 0; t < T; t++)
                 if (t >= begin && t < end)
