@@ -117,6 +117,37 @@ def test_functions_that_no_epilogue_applies(device: clcnn.Device) -> None:
         assert chained(x).tobytes() == single(x).tobytes()
 
 
+class Candidates(nn.Module):
+    """What detectors end with: convolutions, the best places of a row, and boxes that suppress each other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk = branches(2)
+        self.scores = nn.Conv2d(64, 4, 1)
+        self.boxes = nn.Conv2d(64, 16, 1)
+
+    def forward(self, x: Any) -> Any:
+        x = self.trunk(x)
+        scores, places = ops.topk(ops.reshape(ops.sigmoid(self.scores(x)), shape=(1, 1, -1)), k=200)
+        boxes = ops.abs(ops.reshape(self.boxes(x), shape=(1, -1, 4)))
+        boxes = ops.gather(boxes, ops.reshape(places, shape=(-1,)), dim=1)
+        chosen = ops.nms(boxes, scores, max_output=50, iou_threshold=0.5)
+        return scores, boxes, chosen[0]
+
+
+def test_kernels_with_local_memory(device: clcnn.Device) -> None:
+    """Places of the largest values and masks of boxes that overlap, between convolutions."""
+    net, x = Candidates(), noise(1, 64, 14, 14)
+    with (
+        clcnn.compile(net, x.shape, device, chain=True) as chained,
+        clcnn.compile(net, x.shape, device, chain=False) as single,
+    ):
+        assert chained.stats["chained_steps"] >= 8
+        for _ in range(30):
+            for mine, want in zip(chained(x), single(x), strict=True):
+                assert mine.tobytes() == want.tobytes()
+
+
 def test_profile_and_runs_may_alternate(device: clcnn.Device) -> None:
     net, shape = branches(4), (1, 64, 14, 14)
     with clcnn.compile(net, shape, device, chain=True) as plan:
