@@ -31,8 +31,10 @@ MARK = "@population "
 # weights make much of a rounding.
 FLOAT32_LIMIT, FLOAT32_PEERS, FLOAT32_SHAKEN = 1e-3, 4.0, 10.0
 # With operands of fewer bits: of what PyTorch's tf32 is off by, and where that is not known. Some networks
-# with random weights make much of a rounding, PyTorch's own too: only what is off by TF32_PEER is left out.
-TF32_LIMIT, TF32_LEAST, TF32_UNKNOWN, TF32_PEER = 3.0, 2e-3, 5e-2, 0.3
+# with random weights make much of a rounding, PyTorch's own too: only what is off by TF32_PEER is left out,
+# or by so many times what the reference is with its input rounded to as many bits.
+TF32_LIMIT, TF32_LEAST, TF32_UNKNOWN, TF32_PEER, TF32_SHAKEN = 3.0, 2e-3, 5e-2, 0.3, 2.0
+TF32_STEP = 2.0**-11
 SLOW_S = 2.0  # a network that takes longer is warmed up once and runs SLOW_ROUNDS rounds
 SLOW_ROUNDS = 2
 SLOWEST_S = 20.0  # the first run of one that takes longer is its figure
@@ -60,7 +62,7 @@ class Case:
         self.order, self.batch, self.precision = order, batch, precision
         self.entry = entry_of(order)
         self.phase = "start"
-        self.shaken = 0.0  # rms error of the reference when its input is off by a bit
+        self.shaken = 0.0  # rms error of the reference when its input is off by a bit of the precision
 
     def enter(self, phase: str, **known: Any) -> None:
         """The next phase, and what is known by now: all there is to say, should the case end in it."""
@@ -141,7 +143,7 @@ class Case:
         table, reference = on_cuda(x) if _cuda(device) else on_host()
         answer = reference(net, x, self.precision)
         want = answer(x)
-        self.shaken = common.errors(answer(shaken(x)), want)["rms_error"]
+        self.shaken = common.errors(answer(shaken(x, self._exact())), want)["rms_error"]
         del answer
         sessions: dict[str, Any] = {}
         facts: dict[str, Any] = {}
@@ -160,14 +162,16 @@ class Case:
         return self.precision in ("strict", "highest")
 
     def _peer_limit(self) -> float:
-        return max(FLOAT32_LIMIT, FLOAT32_SHAKEN * self.shaken) if self._exact() else TF32_PEER
+        if self._exact():
+            return max(FLOAT32_LIMIT, FLOAT32_SHAKEN * self.shaken)
+        return max(TF32_PEER, TF32_SHAKEN * self.shaken)
 
     def _limit(self, facts: dict[str, Any]) -> float:
         """Largest rms error of ours."""
         theirs = [fact["rms_error"] for fact in facts.values() if "rms_error" in fact]
         if self._exact():
             return max([self._peer_limit(), *(FLOAT32_PEERS * error for error in theirs)])
-        return max(TF32_LIMIT * max(theirs), TF32_LEAST) if theirs else TF32_UNKNOWN
+        return max(TF32_LIMIT * max(theirs), TF32_LEAST) if theirs else max(TF32_UNKNOWN, self.shaken)
 
 
 class _Net:
@@ -189,12 +193,14 @@ class _Net:
         return build.module(*self._torch)
 
 
-def shaken(x: Any) -> Any:
-    """x with the last bit of its numbers up or down; whole numbers stay."""
+def shaken(x: Any, exact: bool) -> Any:
+    """x with the last bit of its numbers up or down, or half of tf32's last bit; whole numbers stay."""
     if x.dtype.kind != "f":
         return x
     up = np.random.default_rng(0).random(x.shape) < 0.5
-    return np.nextafter(x, np.where(up, np.inf, -np.inf).astype(x.dtype))
+    if exact:
+        return np.nextafter(x, np.where(up, np.inf, -np.inf).astype(x.dtype))
+    return x * np.where(up, 1 + TF32_STEP, 1 - TF32_STEP).astype(x.dtype)
 
 
 def _cuda(device: Any) -> bool:
