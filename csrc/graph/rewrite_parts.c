@@ -3,8 +3,9 @@
  *
  *   split(linear(x, W, b))   =>   linear(x, rows of W, part of b), ...
  *
- * On CPU devices any split; on GPUs, where a launch more costs as much as a copy, those in two parts, as gates are: one is
- * multiplied by the other. Slices that together take all columns are a split, as some exporters write it.
+ * On CPU devices any split. On GPUs, where one launch more costs as much as a small copy: splits in two parts, as gates are (one
+ * is multiplied by the other), and those of so many values that the copy takes longer. Slices that together take all columns are
+ * a split, as some exporters write it.
  */
 #include "graph/rewrite.h"
 
@@ -12,8 +13,9 @@
 #include <stdlib.h>
 
 enum {
-    MOST_PADDING = 8, /* columns of zeros that parts may bring: one in so many */
-    GPU_BLOCK = 64,   /* columns of a tile on GPUs */
+    MOST_PADDING = 8,        /* columns of zeros that parts may bring: one in so many */
+    GPU_BLOCK = 64,          /* columns of a tile on GPUs */
+    LAUNCH_VALUES = 2 << 20, /* values that a GPU copies while one more kernel of a product starts and ends */
 };
 
 /* ---- slices that are a split ------------------------------------------------------------------------------ */
@@ -104,6 +106,12 @@ static bool owns_weights(const struct rewriter *r, const struct node *n)
     return rewrite_weights_are_constant(r, n);
 }
 
+/* Whether the launches of a layer for each of these parts take less time than a copy of all `values`. */
+static bool pays(const struct rewriter *r, int parts, int64_t values)
+{
+    return !r->options->gpu || parts <= 2 || values > (int64_t)(parts - 2) * LAUNCH_VALUES;
+}
+
 /* The linear layer that `split` takes apart column by column; NULL where it stays whole. Parts of a single row lie side by side:
  * they are views. */
 static const struct node *layer_of(const struct rewriter *r, const struct node *split)
@@ -113,14 +121,15 @@ static const struct node *layer_of(const struct rewriter *r, const struct node *
         return NULL;
     const struct node *n = rewrite_sole_producer(r, split->in[0]);
     if (!n || !rewrite_is(n, &op_linear) || n->epi.add >= 0 || rewrite_is_overridden(r, n) ||
-        !owns_weights(r, n) || (r->options->gpu && a->sizes.n > 2))
+        !owns_weights(r, n))
         return NULL;
     const struct clcnn_shape *y = &r->g->values[split->in[0]].shape;
     const int32_t columns = y->dim[y->rank - 1], block = r->options->gpu ? GPU_BLOCK : r->options->block;
     int64_t computed = 0;
     for (int i = 0; i < a->sizes.n; i++)
         computed += (a->sizes.v[i] + block - 1) / block * block;
-    return a->dim == y->rank - 1 && shape_count(y) > columns && computed <= columns + columns / MOST_PADDING
+    return a->dim == y->rank - 1 && shape_count(y) > columns &&
+                   computed <= columns + columns / MOST_PADDING && pays(r, a->sizes.n, shape_count(y))
                ? n
                : NULL;
 }

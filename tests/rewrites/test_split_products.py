@@ -3,8 +3,11 @@ what computes their operand before it is moved; each against the same graph comp
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import device_face
 from clcnn import _core
 from rewritten import Both, Net
 
@@ -62,6 +65,25 @@ def test_layers_after_one_another_each_come_apart(blocks):
     both = Both(blocks, net)
     assert sum("apart" in note for note in both.notes) == 3
     assert not any(name.startswith("split") for name in both.names)
+
+
+# ---- GPUs -----------------------------------------------------------------------------------------------
+
+PARTS = """
+from clcnn import _core
+from rewritten import Both, Net
+from test_split_products import fc, split
+with _core.Device("gpu") as device:
+    for rows, sizes in ((64, (64, 64)), (64, (64, 64, 64)), (16384, (64, 64, 64)), (16384, (32, 32, 32, 32))):
+        net = Net()
+        net.output(*split(net, fc(net, net.input("x", rows, 4), sum(sizes)), *sizes))
+        print("fc:0" in Both(device, net).names)
+"""
+
+
+def test_gpus_take_three_parts_apart_where_the_copy_takes_longer_than_a_launch(tmp_path: Path) -> None:
+    """And two always; not parts of half a tile, which would be padding."""
+    assert device_face.run(tmp_path, PARTS).split() == ["True", "False", "True", "False"]
 
 
 # ---- near misses ----------------------------------------------------------------------------------------
