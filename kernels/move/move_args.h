@@ -29,6 +29,18 @@ struct nonzero_args {
     i32 part, parts;
 };
 
+/* Pieces of rows between one array and others (copy_pieces.cl), each of n items of `rows` rows of `quads` vectors.
+ * factor and shift divide by quads, and COPY_PIECES further by rows, as in walk.clh; the first of what is not there is
+ * beyond `past`. */
+#define COPY_PIECES 8
+struct pieces_args {
+    i64 one_at[COPY_PIECES], one_n[COPY_PIECES], many_n[COPY_PIECES];
+    i32 one_row[COPY_PIECES], many_row[COPY_PIECES], rows[COPY_PIECES], quads[COPY_PIECES];
+    i32 factor[2 * COPY_PIECES], shift[2 * COPY_PIECES];
+    i32 first[COPY_PIECES], past;
+    i32 unused;
+};
+
 /* Padding; the last dimension is the row. */
 struct pad_args {
     i64 x[8], y[8];

@@ -7,6 +7,11 @@ void copy_step(struct step *s, const struct problem *p, struct end x, struct end
 {
     step_read_at(s, x.view, x.offset);
     step_write_at(s, y.view, y.offset);
+    copy_cost(s, p, elements);
+}
+
+void copy_cost(struct step *s, const struct problem *p, int64_t elements)
+{
     if (p->in[0].fp16) /* the bytes alone count */
         step_define_id(s, "T", "ushort");
     else

@@ -22,5 +22,7 @@ void expand_copies(const struct problem *p, copy_fn *copy, void *to);
 
 /* Operands and costs of a step that makes a copy. */
 void copy_step(struct step *s, const struct problem *p, struct end x, struct end y, int64_t elements);
+/* The type of the elements and the costs alone. */
+void copy_cost(struct step *s, const struct problem *p, int64_t elements);
 
 #endif
