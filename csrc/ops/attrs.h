@@ -199,7 +199,8 @@ struct squeeze_excite_attrs { /* made by the rewriter: means of channels, a laye
     int32_t mid_act;          /* enum act */
     float mid_p0, mid_p1;
 };
-#define SEQUENCE_MOST_UNITS 112    /* of an lstm or a gru whose weights stay in registers */
+#define SEQUENCE_MOST_WEIGHTS \
+    (4 * 112 * 112)                /* of an lstm or a gru that stay in registers, units in sixteens */
 #define ATTENTION_MOST_COLUMNS 256 /* of q and v for attention in one kernel */
 struct attention_attrs {
     float scale;

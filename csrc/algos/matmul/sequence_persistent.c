@@ -31,7 +31,9 @@ static int rows_of(const struct problem *p)
 
 static bool applicable(const struct problem *p, struct why *why)
 {
-    REQUIRE(why, p->in[1].shape.dim[1] <= SEQUENCE_MOST_UNITS, "its weights would not fit registers");
+    const size_t gates = (size_t)p->in[0].shape.dim[1] / (size_t)p->in[1].shape.dim[1];
+    REQUIRE(why, gates * depth_of(p) * depth_of(p) <= SEQUENCE_MOST_WEIGHTS,
+            "its weights would not fit registers");
     REQUIRE(why, PARTS * depth_of(p) <= p->device->max_group_size,
             "a group of this device cannot have all units");
     return true;

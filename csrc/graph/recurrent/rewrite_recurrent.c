@@ -65,7 +65,7 @@ static bool fits_cell(const struct rewriter *r, int64_t weights, int rows, int u
 {
     if (!r->options->gpu)
         return rows <= MOST_ROWS;
-    return units <= SEQUENCE_MOST_UNITS || (units <= MOST_UNITS && weights * rows <= MOST_MACS);
+    return weights <= SEQUENCE_MOST_WEIGHTS || (units <= MOST_UNITS && weights * rows <= MOST_MACS);
 }
 
 /* The state's product with the weights, [rows, gates * units]; its input, weights and bias are the cell's. */

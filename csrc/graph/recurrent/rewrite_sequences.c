@@ -71,10 +71,10 @@ static bool is_step(const struct rewriter *r, const struct node *n)
     const struct op_def *op = n->dead ? NULL : whole_of(n);
     if (!op)
         return false;
-    const size_t units = (size_t)shape_of(r, n->in[1])->dim[1];
-    return units <= SEQUENCE_MOST_UNITS &&
-           KEEPERS_PER_UNIT * round_up(units, UNITS_TOGETHER) <= r->options->keepers &&
-           !rewrite_is_forced(r, n, op);
+    const size_t units = (size_t)shape_of(r, n->in[1])->dim[1], depth = round_up(units, UNITS_TOGETHER);
+    const size_t gates = (size_t)shape_of(r, n->in[0])->dim[1] / units;
+    return gates * depth * depth <= SEQUENCE_MOST_WEIGHTS &&
+           KEEPERS_PER_UNIT * depth <= r->options->keepers && !rewrite_is_forced(r, n, op);
 }
 
 /* Whether `next` goes on with what `n` computes, and no one else with its c. */
