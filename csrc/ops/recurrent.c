@@ -1,6 +1,29 @@
 /* recurrent.c: a step of a recurrent layer, and all of its steps, of which rewrites make what exporters and readers write out. */
 #include "ops/rules.h"
 
+#define SHARED_MOST_UNITS 1024   /* of which a work-item has as many weights as half of its registers */
+#define SHARED_MOST_ROWS 32      /* work-items of a warp, which have one each */
+#define SHARED_MOST_NUMBERS 4096 /* of the state in local memory, twice */
+#define SHARED_MOST_PARTS 8
+#define SHARED_TOGETHER 128 /* units, zeros among them */
+
+static int64_t shares(int64_t all, int64_t each)
+{
+    return (all + each - 1) / each;
+}
+
+struct sequence_rows sequence_shared_rows(int64_t units, int64_t rows, int64_t groups)
+{
+    const struct sequence_rows none = {0, 0};
+    const int64_t tiles = groups / shares(units, SEQUENCE_UNITS);
+    if (units > SHARED_MOST_UNITS || tiles == 0)
+        return none;
+    const int64_t room = SHARED_MOST_NUMBERS / (shares(units, SHARED_TOGETHER) * SHARED_TOGETHER);
+    const int64_t each = shares(rows, tiles),
+                  parts = shares(each, room < SHARED_MOST_ROWS ? room : SHARED_MOST_ROWS);
+    return parts <= SHARED_MOST_PARTS ? (struct sequence_rows){(int)shares(each, parts), (int)parts} : none;
+}
+
 /* Of either kind of layer: x has `gates` values for each of h's in each of `rows` rows; w and b, too. */
 static enum clcnn_status check_rows(struct infer *in, int gates, int w, int b, int32_t rows,
                                     struct clcnn_err *err)

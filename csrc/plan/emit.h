@@ -31,7 +31,8 @@ struct step *emit_gemm(struct emit *e, const struct gemm_call *call, int a, int 
 int emit_workspace(struct emit *e, size_t bytes);
 /* The same for `count` elements of a type; offsets into it are counted in them. */
 int emit_workspace_of(struct emit *e, enum clcnn_dtype dtype, int64_t count);
-/* Counters (uint) that steps leave as they found them: zeros before every run. One that it updates belongs to one step. */
+/* Counters (uint) that steps leave as they found them: zeros before every run. One that it updates belongs to one step, which may keep
+ * other numbers there: they are zeros before its first run and after a run that was cut short. */
 int emit_counters(struct emit *e, size_t count);
 /* Steps from here on, those of parts too, run where the uint at this place is not 0, which a step before writes; VIEW_NONE:
  * always. They are kernels, no library calls. */

@@ -244,7 +244,8 @@ struct queue {
     double last_done;  /* when the previous chunk had finished */
     bool stuck;        /* timed out; chunk[chunks - 1] tells when it is over */
     bool whole, broke; /* see queue_keep_whole() */
-    cl_mem counters;   /* that launches leave as zeros, when all of a walk have run; NULL: none */
+    cl_mem
+        counters; /* that launches leave as the next run needs them, when all of a walk have run; NULL: none */
     size_t counters_at, counters_bytes;
     bool uncounted;        /* they may hold something else */
     bool calls;            /* every launch is of a chain whose code the host can call, */

@@ -75,7 +75,7 @@ struct cell_pack_args {
     i32 size, tiles;
 };
 
-/* All steps of a recurrent layer: sequence_ref, sequence_persistent. */
+/* All steps of a recurrent layer: sequence_ref, sequence_persistent, sequence_shared. */
 struct sequence_args {
     i64 x_n, h_n, c_n, y_n, d_n; /* batch strides of the inputs and the results */
     i64 w_n;                     /* elements between rows of the weights' source */

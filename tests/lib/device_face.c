@@ -1,7 +1,7 @@
 /* device_face.c: libOpenCL with every device called a FACE_TYPE (GPU, CPU) whose native vectors have FACE_WIDTH floats (0: as
  * they are), so that what is chosen and built for such devices runs on another one; GPUs with memory of their own. With
  * FACE_CAPABILITY in the environment, say 90, it is one of NVIDIA's of that compute capability; with FACE_CACHE it has a cache
- * of so many bytes, with FACE_GROUP groups of at most so many work-items. Built by device_face.py; everything but this one
+ * of so many bytes, with FACE_GROUP groups of at most so many work-items, with FACE_UNITS so many compute units. Built by device_face.py; everything but this one
  * function comes from the library that it is linked with. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -54,6 +54,8 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info name, size_t size, vo
     if (code == CL_SUCCESS && name == CL_DEVICE_MAX_WORK_GROUP_SIZE && value != NULL &&
         getenv("FACE_GROUP") != NULL)
         *(size_t *)value = strtoull(getenv("FACE_GROUP"), NULL, 10);
+    if (code == CL_SUCCESS && name == CL_DEVICE_MAX_COMPUTE_UNITS && value != NULL && getenv("FACE_UNITS") != NULL)
+        *(cl_uint *)value = (cl_uint)atoi(getenv("FACE_UNITS"));
     if (own != 0) {
         code = CL_SUCCESS;
         if (value != NULL)

@@ -89,6 +89,7 @@ ON_NVIDIA = (
     "conv_filter_grad [1,100,20,20] [1,16,10,10] kernel_size=1 stride=2",
     "conv_transpose n1 c4 h5 w6 k8 r2 s2 u2",
     "conv_transpose n1 c16 h5 w6 k8 r3 s3 u2",
+    "gru [1,60] [1,20] w[60,20] w[60]",
     "linear [2,33] w[65,33] w[65]",
     "linear [1100,8] [16,8]",
     "linear [2,3,33] w[65,33]",
@@ -113,12 +114,11 @@ LOOSELY = (
     "conv n1 c64 h9 w9 k64 r1 s1 g2",
     "conv n1 c18 h9 w16 k16 r3 s3 p1",
 )
-# As ON_GPUS, where groups have 128 work-items at most.
-SMALL_GROUPS = ("lstm [4,192] [2,48] [2,48] w[192,48]",)
+SMALL_GROUPS = ("lstm [4,192] [2,48] [2,48] w[192,48]",)  # as ON_GPUS, with groups of 128
 SEPARABLE = ("separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu",)  # the same, with "fused"
 SQUEEZED = tuple(f"squeeze_excite n1 c{c} h2 w1 k160 linear" for c in (1024, 4000))  # with "split"
 TENSOR_CORES = {"attention_mma", "conv_sum_parts", "gemm_mma", "gemm_sum_parts", "rows_norm_cores"}
-TENSOR_CORES |= {path.stem for path in ROOT.glob("kernels/*_nvidia/*.cl")}
+TENSOR_CORES |= {"sequence_shared", *(path.stem for path in ROOT.glob("kernels/*_nvidia/*.cl"))}
 # Compiles, runs and checks cases with the algorithm given first ("": by rule), options and device; prints
 # the reasons of all candidates.
 CHILD = """

@@ -4,6 +4,7 @@ misses do not; each against the same graph compiled with fuse=False, as a device
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ import numpy as np
 import pytest
 
 import device_face
+from cl_build import KERNELS
 from clcnn import _core
-from rewritten import Both, Net
+from rewritten import Both, Net, random_inputs
 
 STEPS, ROWS, UNITS = 4, 3, 5
 
@@ -262,12 +264,89 @@ def test_groups_must_have_all_units(tmp_path):
     assert does_not == {"whole": 0, "cells": STEPS}
 
 
+SHARED = """
+import json
+import test_sequences as t
+from clcnn import _core
+with _core.Device("gpu") as device:
+    print(json.dumps([t.tell(device, t.of_units(units), {"step4": "ref"}) for units in (113, 120, 128)]))
+"""
+
+
+def test_groups_that_may_wait_share_many_units(tmp_path, device):
+    """Each takes eight units: 15 groups have room for 120."""
+    if device.compute_capability:
+        pytest.skip("the device behind the simulated one has more compute units")
+    printed = device_face.run(tmp_path, SHARED, FACE_CAPABILITY="90", FACE_UNITS="15")
+    *fit, does_not = json.loads(printed.splitlines()[-1])
+    assert fit == [{"whole": 1, "cells": 0}] * 2
+    assert does_not == {"whole": 0, "cells": STEPS}
+
+
 @pytest.mark.parametrize("op", OPS)
 def test_the_device_agrees(device, op):
     """CPU devices keep their cells: a launch costs them little, and a chain nothing."""
     for build in FOUND:
         row = tell(device, build(op))
         assert row["whole"] == (0 if device.type == "cpu" else FOUND[build])
+
+
+# ---- groups that share a layer, on NVIDIA's GPUs -----------------------------------------------------------
+
+
+def whole(op: str, rows: int, steps: int, units: int) -> Net:
+    gates = {"lstm": 4, "gru": 3}[op]
+    net = Net()
+    operands = [net.input("x", steps * rows, gates * units), net.input("h", rows, units)]
+    operands += [net.input("c", rows, units)] if op == "lstm" else []
+    operands += [net.weight(gates * units, units)] + ([net.weight(gates * units)] if op == "gru" else [])
+    net.output(*net.graph.node(op, "all", operands, {}))
+    return net
+
+
+@pytest.fixture
+def waiting(device: _core.Device) -> _core.Device:
+    if device.compute_capability < 80:
+        pytest.skip("groups may wait for each other on NVIDIA GPUs of compute capability 8.0 or later")
+    return device
+
+
+SHARED_LAYERS = [("gru", 1, 50, 128), ("lstm", 9, 20, 256), ("gru", 2, 9, 800), ("gru", 5, 6, 800)]
+SHARED_LAYERS += [("lstm", 33, 5, 512)]  # three parts of rows, and the last one is short
+
+
+@pytest.mark.parametrize("op, rows, steps, units", SHARED_LAYERS)
+def test_shared_layers_give_the_same_bits_in_every_run(waiting, op, rows, steps, units):
+    graph = whole(op, rows, steps, units).graph
+    with (
+        _core.Plan(waiting, graph, overrides={"all": "shared"}) as plan,
+        _core.Plan(waiting, graph, overrides={"all": "ref"}) as definition,
+    ):
+        inputs = random_inputs(plan)
+        first = plan.run(inputs)
+        for got, want in zip(first, definition.run(inputs), strict=True):
+            np.testing.assert_allclose(got, want, rtol=0, atol=1e-5)
+        for _ in range(200):
+            assert [y.tobytes() for y in plan.run(inputs)] == [y.tobytes() for y in first]
+
+
+def test_a_layer_whose_groups_wait_in_vain_is_computed_again(waiting, tmp_path):
+    """With kernels whose waits end before they look."""
+    shutil.copytree(KERNELS, tmp_path / "kernels")
+    path = tmp_path / "kernels" / "matmul" / "sequence_shared.cl"
+    impatient = path.read_text().replace("looks < BOUND", "looks < 0")
+    assert impatient != path.read_text()
+    path.write_text(impatient)
+    graph = whole("lstm", 3, 7, 200).graph
+    with (
+        _core.Device("nvidia", kernel_dir=str(tmp_path / "kernels")) as other,
+        _core.Plan(other, graph, overrides={"all": "shared"}) as plan,
+        _core.Plan(waiting, graph, overrides={"all": "ref"}) as definition,
+    ):
+        inputs = random_inputs(plan)
+        for _ in range(3):
+            for got, want in zip(plan.run(inputs), definition.run(inputs), strict=True):
+                np.testing.assert_array_equal(got, want)
 
 
 # ---- through ONNX ------------------------------------------------------------------------------------------

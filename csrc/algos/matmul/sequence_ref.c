@@ -29,21 +29,22 @@ void sequence_finish(struct step *s, const struct problem *p, const struct cell 
     step_cost(s, macs, (double)bytes + sizeof(float) * (double)moved);
 }
 
-static void emit_ref(const struct problem *p, struct emit *e, const struct cell *c)
+struct step *sequence_emit_ref(const struct problem *p, struct emit *e, const struct cell *c)
 {
     const struct operand *w = &p->in[c->w];
     struct step *s = emit_step(e, "sequence_ref", "main", (size_t)p->in[c->h].shape.dim[0], 1);
     sequence_finish(s, p, c, w->view, sizeof(float) * (size_t)shape_count(&w->shape));
+    return s;
 }
 
 static void lstm_emit(const struct problem *p, struct emit *e)
 {
-    emit_ref(p, e, &cell_lstm);
+    sequence_emit_ref(p, e, &cell_lstm);
 }
 
 static void gru_emit(const struct problem *p, struct emit *e)
 {
-    emit_ref(p, e, &cell_gru);
+    sequence_emit_ref(p, e, &cell_gru);
 }
 
 #define SEQUENCE_REF(op)                                            \

@@ -65,7 +65,9 @@ static bool fits_cell(const struct rewriter *r, int64_t weights, int rows, int u
 {
     if (!r->options->gpu)
         return rows <= MOST_ROWS;
-    return weights <= SEQUENCE_MOST_WEIGHTS || (units <= MOST_UNITS && weights * rows <= MOST_MACS);
+    return weights <= SEQUENCE_MOST_WEIGHTS ||
+           sequence_shared_rows(units, rows, r->options->together).parts > 0 ||
+           (units <= MOST_UNITS && weights * rows <= MOST_MACS);
 }
 
 /* The state's product with the weights, [rows, gates * units]; its input, weights and bias are the cell's. */

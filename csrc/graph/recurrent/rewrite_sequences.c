@@ -5,7 +5,8 @@
  * Steps may take the rows of x in falling order, but must take all. Each c but the last one is read by the next step alone; whoever
  * reads an h gets a slice of the result, but for a concatenation of all in the order of the rows, whose place it takes.
  *
- * On GPUs, where a step is a launch, and where a group keeps the weights in its registers: for few units. */
+ * On GPUs, where a step is a launch, and where a group keeps the weights in its registers, for few units, or all groups together do,
+ * if they may wait for each other. */
 #include "graph/match.h"
 
 #include <stdio.h>
@@ -65,16 +66,19 @@ static int rows_of(const struct rewriter *r, const struct node *step, int *place
                : -1;
 }
 
-/* Whether a layer of these steps would have its weights in registers. */
+/* Whether a layer of these steps would have its weights in registers, of a group or of all. */
 static bool is_step(const struct rewriter *r, const struct node *n)
 {
     const struct op_def *op = n->dead ? NULL : whole_of(n);
     if (!op)
         return false;
-    const size_t units = (size_t)shape_of(r, n->in[1])->dim[1], depth = round_up(units, UNITS_TOGETHER);
+    const struct clcnn_shape *h = shape_of(r, n->in[1]);
+    const size_t units = (size_t)h->dim[1], depth = round_up(units, UNITS_TOGETHER);
     const size_t gates = (size_t)shape_of(r, n->in[0])->dim[1] / units;
-    return gates * depth * depth <= SEQUENCE_MOST_WEIGHTS &&
-           KEEPERS_PER_UNIT * depth <= r->options->keepers && !rewrite_is_forced(r, n, op);
+    const bool of_one =
+        gates * depth * depth <= SEQUENCE_MOST_WEIGHTS && KEEPERS_PER_UNIT * depth <= r->options->keepers;
+    return (of_one || sequence_shared_rows(h->dim[1], h->dim[0], r->options->together).parts > 0) &&
+           !rewrite_is_forced(r, n, op);
 }
 
 /* Whether `next` goes on with what `n` computes, and no one else with its c. */
