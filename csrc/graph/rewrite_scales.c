@@ -2,7 +2,7 @@
  * all, goes into the layer's weights and bias.
  *
  *   c (w x + b) + d   =>   w' = c w,  b' = c b + d
- *   w (x + d) + b     =>   b' = b + w d              convolutions that pad nothing
+ *   w (c x + d) + b   =>   w' = w c,  b' = b + w d   d: no convolution that pads
  *   relu(w x + b) + d =>   max(w x + b', d),  b' = b + d    d one number
  *
  * Layers are convolutions, linear layers and normalisations; a transpose, of flattened pixels or not, may stand between the two, or
@@ -242,35 +242,59 @@ done:
     return st;
 }
 
-/* What is added to what a convolution reads. */
-static enum clcnn_status take_shift(struct rewriter *r, struct node *conv)
+/* Whether a layer takes what `a` does to the channels of its input: dimension 1 of a convolution's, the last one of a linear layer's. */
+static bool takes_affine(const struct rewriter *r, const struct node *layer, const struct rewrite_affine *a)
+{
+    return rewrite_is(layer, &op_linear) ? rewrite_weights_are_constant(r, layer)
+                                         : rewrite_takes_affine(r, layer, a);
+}
+
+/* What a convolution or a linear layer reads is multiplied by, or what is added to it. */
+static enum clcnn_status take_before(struct rewriter *r, struct node *layer)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct node *n = rewrite_sole_producer(r, conv->in[0]);
-    const struct scaled channels = {.via = n, .first = 1, .last = 1};
-    if (!n || !rewrite_is(n, &op_add) || rewrite_is_overridden(r, n) || rewrite_is_overridden(r, conv))
+    struct node *n = rewrite_sole_producer(r, layer->in[0]);
+    if (!n || !is_scaling(n) || rewrite_is_overridden(r, n) || rewrite_is_overridden(r, layer))
         return CLCNN_OK;
-    const int k = rewrite_is_constant(r, n->in[0]), x = n->in[k], shift = n->in[1 - k];
-    if (!is_for_channels(r, shift, &channels) ||
-        !shape_equal(&r->g->values[x].shape, &r->g->values[n->out[0]].shape))
+    const bool factor = rewrite_is(n, &op_mul) || rewrite_is(n, &op_div), minus = rewrite_is(n, &op_sub);
+    const int k = (rewrite_is(n, &op_mul) || rewrite_is(n, &op_add)) && rewrite_is_constant(r, n->in[0]);
+    const int x = n->in[k], constant = n->in[1 - k];
+    const struct clcnn_shape *shape = &r->g->values[x].shape;
+    const int dim = rewrite_is(layer, &op_linear) ? shape->rank - 1 : 1;
+    const struct scaled channels = {.via = n, .first = dim, .last = dim};
+    if (!is_for_channels(r, constant, &channels) || !shape_equal(shape, &r->g->values[n->out[0]].shape))
         return CLCNN_OK;
-    const struct value *v = &r->g->values[shift];
-    const struct numbers c = {v->data, shape_count(&v->shape) == 1, false};
-    const int32_t count = r->g->values[x].shape.dim[1];
-    double *shifts = clcnn_calloc((size_t)count, sizeof *shifts);
-    if (!shifts)
-        return clcnn_fail_mem(r->err, (size_t)count * sizeof *shifts);
+    const struct value *v = &r->g->values[constant];
+    const struct numbers c = {v->data, shape_count(&v->shape) == 1, rewrite_is(n, &op_div)};
+    const int32_t count = shape->dim[dim];
+    double *numbers = clcnn_calloc(2 * (size_t)count, sizeof *numbers), *const zeros = numbers + count;
+    if (!numbers)
+        return clcnn_fail_mem(r->err, 2 * (size_t)count * sizeof *numbers);
     for (int32_t i = 0; i < count; i++)
-        shifts[i] = number(&c, i);
-    const struct rewrite_affine a = {.channels = count, .shift = shifts};
-    if (rewrite_takes_affine(r, conv, &a)) {
-        TRY(rewrite_note(r, "take add %s into the bias of conv %s", n->name, conv->name));
-        TRY(rewrite_take_affine(r, conv, &a));
-        TRY(rewrite_set_input(r, conv, 0, x));
+        numbers[i] = (minus ? -1.0 : 1.0) * number(&c, i);
+    const struct rewrite_affine a = {
+        .channels = count, .scale = factor ? numbers : NULL, .shift = factor ? zeros : numbers};
+    if (takes_affine(r, layer, &a)) {
+        TRY(rewrite_note(r, "take %s %s into the %s of %s %s", n->op->name, n->name,
+                         factor ? "weights" : "bias", layer->op->name, layer->name));
+        TRY(rewrite_take_affine(r, layer, &a));
+        TRY(rewrite_set_input(r, layer, 0, x));
         match_remove(r, n);
     }
 done:
-    free(shifts);
+    free(numbers);
+    return st;
+}
+
+/* Of a sum of products first the one, then the other. */
+static enum clcnn_status take_all_before(struct rewriter *r, struct node *layer)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int before = -1; before != layer->in[0];) {
+        before = layer->in[0];
+        TRY(take_before(r, layer));
+    }
+done:
     return st;
 }
 
@@ -329,8 +353,8 @@ enum clcnn_status rewrite_take_scales(struct rewriter *r)
             TRY(match_group_norm(r, n));
         else if (is_scaling(n))
             TRY(take_scale(r, n));
-        else if (rewrite_is(n, &op_conv)) /* after what computes its input had the chance */
-            TRY(take_shift(r, n));
+        else if (rewrite_is(n, &op_conv) || rewrite_is(n, &op_linear))
+            TRY(take_all_before(r, n)); /* after what computes its input had the chance */
     }
 done:
     return st;

@@ -211,6 +211,47 @@ def test_a_shift_stays_where_an_algorithm_is_chosen(device, layer):
     assert not taken(Both(device, net, {layer: "ref"}))
 
 
+# ---- additions and factors before linear layers ---------------------------------------------------------
+
+
+def affine(net: Net, *operators: str, shape: tuple[int, ...] = (12,)) -> None:
+    """ResMLP: what is done to tokens that nothing before it takes, and a linear layer of them."""
+    x = net.input("x", 2, 7, 12)
+    y = net.layer("add", "first", x, net.layer("neg", "neg", x))
+    for name in operators:
+        y = net.layer(name, name, y, net.weight(*shape, low=0.5))
+    net.output(net.layer("linear", "fc", y, net.weight(9, 12), net.weight(9)))
+
+
+@pytest.mark.parametrize("operators", [("mul",), ("sub",), ("div", "add"), ("mul", "add"), ("add", "mul")])
+@pytest.mark.parametrize("shape", [(12,), (1, 1, 12), (1,)])
+def test_a_linear_layer_takes_what_is_done_to_its_columns(device, operators, shape):
+    net = Net()
+    affine(net, *operators, shape=shape)
+    both = Both(device, net)
+    assert set(both.names).isdisjoint(operators)
+    for name in operators:
+        assert (
+            f"take {name} {name} into the {'weights' if name in ('mul', 'div') else 'bias'} of linear fc"
+            in both.notes
+        )
+
+
+@pytest.mark.parametrize("shape", [(7, 12), (7, 1), (2, 1, 1)])
+def test_factors_of_rows_stay(device, shape):
+    net = Net()
+    affine(net, "mul", shape=shape)
+    assert not any("linear fc" in note for note in Both(device, net).notes)
+
+
+def test_a_convolution_that_pads_takes_a_factor(device):
+    net = Net()
+    x = net.input("x", *SHAPE)
+    y = net.layer("mul", "scale", net.layer("mul", "mul", x, gate(net, x)), net.weight(6, 1, 1))
+    net.output(net.conv("conv", y, 6, 3))
+    assert "take mul scale into the weights of conv conv" in Both(device, net).notes
+
+
 # ---- norms of channels ----------------------------------------------------------------------------------
 
 

@@ -158,13 +158,14 @@ def test_ctrl_c_leaves_whole_steps(device, undisturbed):
         start = time.perf_counter()
         for _ in range(20):
             trainer.step(*batch(trainer.steps))
-        usual = (time.perf_counter() - start) / 20
+        latest = 1.2 * (time.perf_counter() - start) / 20
         while interrupted < 60:
             try:
-                with interrupt_after(rng.uniform(1e-5, 1.2 * usual)):
+                with interrupt_after(rng.uniform(1e-5, latest)):
                     trainer.step(*batch(trainer.steps))
             except KeyboardInterrupt:
                 interrupted += 1
+                latest *= 1.05  # where others have begun to use the cores, too, some steps end all the same
             if interrupted % 20 == 0:
                 steps = trainer.steps
                 assert trainer.schedule.last_epoch == steps
