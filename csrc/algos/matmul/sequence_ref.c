@@ -1,4 +1,6 @@
 /* lstm and gru by the definition: a work-item walks the steps of a row; see kernels/matmul/sequence_ref.cl. */
+#include <stdio.h>
+
 #include "algos/common/rows.h"
 #include "algos/matmul/sequence.h"
 
@@ -27,6 +29,28 @@ void sequence_finish(struct step *s, const struct problem *p, const struct cell 
     cell_operands(s, p, c, w);
     step_args(s, &args, sizeof args);
     step_cost(s, macs, (double)bytes + sizeof(float) * (double)moved);
+}
+
+int sequence_weights(const struct problem *p, struct emit *e, const struct cell *c,
+                     const struct sequence_packing *packing)
+{
+    const struct operand *w = &p->in[c->w];
+    const struct sequence_args args = sequence_args_of(p, c);
+    struct step *s;
+    char name[64];
+    snprintf(name, sizeof name, "%s g%d h%d", packing->file, c->gates, args.size);
+    const int view = emit_packed(e, w, name, packing->bytes, packing->file, "pack", packing->groups,
+                                 packing->group_size, &s);
+    if (s) {
+        step_define(s, "DEPTH", packing->depth);
+        step_define(s, "GATES", c->gates);
+        step_read(s, w->view);
+        step_write(s, view);
+        step_args(s, &args, sizeof args);
+        step_cost(s, 0.0, 2.0 * (double)packing->bytes);
+        s->alone = true;
+    }
+    return view;
 }
 
 struct step *sequence_emit_ref(const struct problem *p, struct emit *e, const struct cell *c)
