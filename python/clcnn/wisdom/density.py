@@ -47,8 +47,9 @@ def inputs_of(rng: np.random.Generator, graph: Graph, zeros: Mapping[str, LayerZ
 
 
 def masked(rng: np.random.Generator, graph: Graph, zeros: Mapping[str, LayerZeros]) -> Graph:
-    """The graph, in which the inputs of these layers are (x + 1) * mask: one step, which is no part of them.
-    Layers that read the inputs of the graph have theirs from inputs_of()."""
+    """The graph, in which the inputs of these layers are x + 1, cut to sizes that are 0 where the mask is:
+    one step, which is no part of them (a layer of one row would take a factor into its weights). Layers that
+    read the inputs of the graph have theirs from inputs_of()."""
     made = Graph()
     values: dict[int, Value] = {}
     masks: dict[int, Value] = {}
@@ -62,7 +63,9 @@ def masked(rng: np.random.Generator, graph: Graph, zeros: Mapping[str, LayerZero
             # one for each channel: a single number would go into the layer before, behind its relu
             channels = (x.shape[1], *[1] * (len(x.shape) - 2)) if is_map else x.shape[-1:]
             more = made.apply("add", x, np.ones(channels, np.float32), name=f"zeros:{id} add")
-            masks[id] = made.apply("mul", more, there, name=f"zeros:{id} mul")
+            most = there * np.finfo(np.float32).max
+            above = made.apply("maximum", more, -most, name=f"zeros:{id} maximum")
+            masks[id] = made.apply("minimum", above, most, name=f"zeros:{id} minimum")
         return masks[id]
 
     given = {value.id for value in graph.inputs.values()}
