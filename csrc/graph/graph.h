@@ -138,7 +138,7 @@ struct rewrite_options {
     bool arrivals;      /* a group can tell whether it is the last one to arrive */
     /* work-items of a group that can keep the weights of a recurrent layer in registers, at most; 0: none */
     size_t keepers;
-    int together; /* groups that may wait for each other, one on each compute unit; 0: none may */
+    size_t together; /* groups that may wait for each other, one on each compute unit; 0: none may */
 };
 enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_options *options,
                                 struct notes *notes, struct clcnn_err *err);

@@ -56,10 +56,11 @@ enum clcnn_status rewrite_own_input(struct rewriter *r, struct node *n, int k,
 /* What becomes of x before a layer reads it: scale * x + shift, a number each for every channel. */
 struct rewrite_affine {
     int64_t channels;
+    bool last; /* they are the last dimension of x, else dimension 1 */
     const double *scale /* NULL: ones */, *shift;
 };
 /* Whether layer n, which reads such a result, could read x instead, with other weights. A convolution must pad nothing, since pixels
- * beyond the edges have no shift, unless no channel has one; a linear layer must have whole items as rows. */
+ * beyond the edges have no shift, unless no channel has one; a linear layer must have whole items as rows, or its columns as channels. */
 bool rewrite_takes_affine(const struct rewriter *r, const struct node *n, const struct rewrite_affine *a);
 /* Gives it these weights, with which it is to read x. */
 enum clcnn_status rewrite_take_affine(struct rewriter *r, struct node *n, const struct rewrite_affine *a);

@@ -252,7 +252,7 @@ bool rewrite_takes_affine(const struct rewriter *r, const struct node *n, const 
         return false;
     const struct clcnn_shape *x = &r->g->values[n->in[0]].shape;
     if (rewrite_is(n, &op_linear))
-        return x->rank == 2 && x->dim[1] % a->channels == 0;
+        return a->last || (x->rank == 2 && x->dim[1] % a->channels == 0);
     if (!rewrite_is(n, &op_conv) || x->dim[1] != a->channels)
         return false;
     return rewrite_all_equal(&((const struct conv_attrs *)n->attrs)->padding, 0) || shifts_nothing(a);

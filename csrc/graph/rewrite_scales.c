@@ -242,13 +242,6 @@ done:
     return st;
 }
 
-/* Whether a layer takes what `a` does to the channels of its input: dimension 1 of a convolution's, the last one of a linear layer's. */
-static bool takes_affine(const struct rewriter *r, const struct node *layer, const struct rewrite_affine *a)
-{
-    return rewrite_is(layer, &op_linear) ? rewrite_weights_are_constant(r, layer)
-                                         : rewrite_takes_affine(r, layer, a);
-}
-
 /* What a convolution or a linear layer reads is multiplied by, or what is added to it. */
 static enum clcnn_status take_before(struct rewriter *r, struct node *layer)
 {
@@ -260,21 +253,24 @@ static enum clcnn_status take_before(struct rewriter *r, struct node *layer)
     const int k = (rewrite_is(n, &op_mul) || rewrite_is(n, &op_add)) && rewrite_is_constant(r, n->in[0]);
     const int x = n->in[k], constant = n->in[1 - k];
     const struct clcnn_shape *shape = &r->g->values[x].shape;
-    const int dim = rewrite_is(layer, &op_linear) ? shape->rank - 1 : 1;
+    const bool columns = rewrite_is(layer, &op_linear);
+    const int dim = columns ? shape->rank - 1 : 1;
     const struct scaled channels = {.via = n, .first = dim, .last = dim};
     if (!is_for_channels(r, constant, &channels) || !shape_equal(shape, &r->g->values[n->out[0]].shape))
         return CLCNN_OK;
     const struct value *v = &r->g->values[constant];
     const struct numbers c = {v->data, shape_count(&v->shape) == 1, rewrite_is(n, &op_div)};
     const int32_t count = shape->dim[dim];
-    double *numbers = clcnn_calloc(2 * (size_t)count, sizeof *numbers), *const zeros = numbers + count;
+    double *numbers = clcnn_calloc(2 * (size_t)count, sizeof *numbers); /* and as many zeros */
     if (!numbers)
         return clcnn_fail_mem(r->err, 2 * (size_t)count * sizeof *numbers);
     for (int32_t i = 0; i < count; i++)
         numbers[i] = (minus ? -1.0 : 1.0) * number(&c, i);
-    const struct rewrite_affine a = {
-        .channels = count, .scale = factor ? numbers : NULL, .shift = factor ? zeros : numbers};
-    if (takes_affine(r, layer, &a)) {
+    const struct rewrite_affine a = {.channels = count,
+                                     .last = columns,
+                                     .scale = factor ? numbers : NULL,
+                                     .shift = factor ? numbers + count : numbers};
+    if (rewrite_takes_affine(r, layer, &a)) {
         TRY(rewrite_note(r, "take %s %s into the %s of %s %s", n->op->name, n->name,
                          factor ? "weights" : "bias", layer->op->name, layer->name));
         TRY(rewrite_take_affine(r, layer, &a));

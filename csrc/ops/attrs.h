@@ -199,15 +199,20 @@ struct squeeze_excite_attrs { /* made by the rewriter: means of channels, a laye
     int32_t mid_act;          /* enum act */
     float mid_p0, mid_p1;
 };
-#define SEQUENCE_MOST_WEIGHTS \
-    (4 * 112 * 112)      /* of an lstm or a gru that stay in registers, units in sixteens */
-#define SEQUENCE_UNITS 8 /* of an lstm or a gru that a group has where groups share it */
+/* All steps of an lstm or a gru: weights that stay in the registers of one group, and what its units are rounded up to; the same
+ * where all groups share the weights, and the units that each of them has. */
+#define SEQUENCE_MOST_WEIGHTS (4 * 112 * 112)
+#define SEQUENCE_TOGETHER 16
+#define SEQUENCE_SHARED_TOGETHER 128
+#define SEQUENCE_UNITS 8
+/* Whether one group has registers for the weights. */
+bool sequence_fits_group(size_t gates, size_t units);
 /* Rows that such a group takes at a time, and how often (kernels/matmul/sequence_shared.cl), of a state of [rows, units], where so many
  * groups run at once; 0: the layer has no room in their registers and local memory. */
 struct sequence_rows {
     int at_once, parts;
 };
-struct sequence_rows sequence_shared_rows(int64_t units, int64_t rows, int64_t groups);
+struct sequence_rows sequence_shared_rows(size_t units, size_t rows, size_t groups);
 #define ATTENTION_MOST_COLUMNS 256 /* of q and v for attention in one kernel */
 struct attention_attrs {
     float scale;

@@ -5,23 +5,23 @@
 #define SHARED_MOST_ROWS 32      /* work-items of a warp, which have one each */
 #define SHARED_MOST_NUMBERS 4096 /* of the state in local memory, twice */
 #define SHARED_MOST_PARTS 8
-#define SHARED_TOGETHER 128 /* units, zeros among them */
 
-static int64_t shares(int64_t all, int64_t each)
+bool sequence_fits_group(size_t gates, size_t units)
 {
-    return (all + each - 1) / each;
+    const size_t depth = round_up(units, SEQUENCE_TOGETHER);
+    return gates * depth * depth <= SEQUENCE_MOST_WEIGHTS;
 }
 
-struct sequence_rows sequence_shared_rows(int64_t units, int64_t rows, int64_t groups)
+struct sequence_rows sequence_shared_rows(size_t units, size_t rows, size_t groups)
 {
     const struct sequence_rows none = {0, 0};
-    const int64_t tiles = groups / shares(units, SEQUENCE_UNITS);
+    const size_t tiles = groups / ceil_div(units, SEQUENCE_UNITS);
     if (units > SHARED_MOST_UNITS || tiles == 0)
         return none;
-    const int64_t room = SHARED_MOST_NUMBERS / (shares(units, SHARED_TOGETHER) * SHARED_TOGETHER);
-    const int64_t each = shares(rows, tiles),
-                  parts = shares(each, room < SHARED_MOST_ROWS ? room : SHARED_MOST_ROWS);
-    return parts <= SHARED_MOST_PARTS ? (struct sequence_rows){(int)shares(each, parts), (int)parts} : none;
+    const size_t room = SHARED_MOST_NUMBERS / round_up(units, SEQUENCE_SHARED_TOGETHER);
+    const size_t each = ceil_div(rows, tiles),
+                 parts = ceil_div(each, room < SHARED_MOST_ROWS ? room : SHARED_MOST_ROWS);
+    return parts <= SHARED_MOST_PARTS ? (struct sequence_rows){(int)ceil_div(each, parts), (int)parts} : none;
 }
 
 /* Of either kind of layer: x has `gates` values for each of h's in each of `rows` rows; w and b, too. */

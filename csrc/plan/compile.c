@@ -105,7 +105,7 @@ static enum clcnn_status rewrite(struct blueprint *bp, const struct clcnn_graph 
         .byte_products = traits.byte_products,
         .arrivals = traits.tensor_cores,
         .keepers = traits.integrated_gpu ? 0 : bp->dev->info.max_group_size,
-        .together = traits.waiting_groups ? (int)device_units(&bp->dev->info) : 0,
+        .together = traits.waiting_groups ? device_units(&bp->dev->info) : 0,
     };
     TRY(graph_check(graph, err));
     TRY(graph_copy(&bp->graph, graph, err));

@@ -11,6 +11,7 @@
  * Defines: JOIN 0 or 1; T (types.clh), WG. */
 #include "common/clcnn.clh"
 #include "common/types.clh"
+#include "common/walk_divide.clh"
 #include "move/move_args.h"
 #ifndef FN
 #define FN(x) copy_pieces_##x
@@ -22,7 +23,6 @@
 #define COPY_PIECES_CL
 #define PIECES_CAT_(a, b) a##b
 #define PIECES_CAT(a, b) PIECES_CAT_(a, b)
-#define PIECES_DIVIDE(n, d) ((mul_hi((n), (uint)a->factor[d]) + (n)) >> (uint)a->shift[d])
 #define PIECES_TAKE(i)         \
     if (item >= a->first[i]) { \
         many = m##i;           \
@@ -66,8 +66,8 @@ void FN(body)(ulong group, MANY m0, MANY m1, MANY m2, MANY m3, MANY m4, MANY m5,
         PIECES_TAKE(5)
         PIECES_TAKE(6)
         PIECES_TAKE(7)
-        const uint vector = (uint)(item - a->first[k]), line = PIECES_DIVIDE(vector, k);
-        const uint n = PIECES_DIVIDE(line, COPY_PIECES + k), row = line - n * (uint)a->rows[k];
+        const uint vector = (uint)(item - a->first[k]), line = WALK_DIVIDE(vector, a, k);
+        const uint n = WALK_DIVIDE(line, a, COPY_PIECES + k), row = line - n * (uint)a->rows[k];
         const int e = (int)(vector - line * (uint)a->quads[k]) * 4;
         many += n * a->many_n[k] + (long)row * a->many_row[k] + e;
         const long at = a->one_at[k] + n * a->one_n[k] + (long)row * a->one_row[k] + e;

@@ -8,6 +8,7 @@
  * Defines: TILE (a power of two that divides WG and whose square is a multiple of WG; default 32), SPAN (default 1),
  * WG. */
 #include "common/clcnn.clh"
+#include "common/walk_divide.clh"
 #include "move/move_args.h"
 #ifndef FN
 #define FN(x) transpose_tiled_##x
@@ -15,7 +16,6 @@
 #ifndef TILE
 #define TILE 32
 #endif
-#define TILE_DIVIDE(n, a, d) ((mul_hi((n), (uint)(a)->factor[d]) + (n)) >> (uint)(a)->shift[d])
 #ifndef SPAN
 #define SPAN 1
 #endif
@@ -29,16 +29,16 @@ void FN(body)(ulong group, SRC x, DST y, const struct transpose_args *a, local f
     uint rest = (uint)group;
     long x0 = 0, y0 = 0;
     /* tiles along high, tiles along wide, then planes; GPUs divide by multiplication */
-    uint upper = TILE_DIVIDE(rest, a, 0);
+    uint upper = WALK_DIVIDE(rest, a, 0);
     const int h0 = (int)(rest - upper * (uint)a->tiles[0]) * HIGH;
     rest = upper;
-    upper = TILE_DIVIDE(rest, a, 1);
+    upper = WALK_DIVIDE(rest, a, 1);
     const int w0 = (int)(rest - upper * (uint)a->tiles[1]) * TILE;
     rest = upper;
 #pragma unroll
     for (int d = 0; d < 6; d++) { /* places that are constant: no copy of the block to pick from */
         if (d < a->rank) {
-            upper = TILE_DIVIDE(rest, a, 2 + d);
+            upper = WALK_DIVIDE(rest, a, 2 + d);
             const long digit = rest - upper * (uint)a->tiles[2 + d];
             x0 += digit * a->x[d];
             y0 += digit * a->y[d];

@@ -1,8 +1,8 @@
 /* device_face.c: libOpenCL with every device called a FACE_TYPE (GPU, CPU) whose native vectors have FACE_WIDTH floats (0: as
  * they are), so that what is chosen and built for such devices runs on another one; GPUs with memory of their own. With
  * FACE_CAPABILITY in the environment, say 90, it is one of NVIDIA's of that compute capability; with FACE_CACHE it has a cache
- * of so many bytes, with FACE_GROUP groups of at most so many work-items, with FACE_UNITS so many compute units. Built by device_face.py; everything but this one
- * function comes from the library that it is linked with. */
+ * of so many bytes, with FACE_GROUP groups of at most so many work-items, with FACE_UNITS so many compute units. Built by
+ * device_face.py; everything but this one function comes from the library that it is linked with. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dlfcn.h>

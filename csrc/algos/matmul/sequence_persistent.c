@@ -2,11 +2,11 @@
  * kernels/matmul/sequence_persistent.cl. */
 #include "algos/matmul/sequence.h"
 
-enum { PARTS = 4, TOGETHER = 16, MOST_ROWS = 8 /* of a group */ };
+enum { PARTS = 4, MOST_ROWS = 8 /* of a group */ };
 
 static size_t depth_of(const struct problem *p)
 {
-    return round_up((size_t)p->in[1].shape.dim[1], TOGETHER);
+    return round_up((size_t)p->in[1].shape.dim[1], SEQUENCE_TOGETHER);
 }
 
 /* Local memory: the state, and parts of the sums of four gates. */
@@ -29,8 +29,8 @@ static int rows_of(const struct problem *p)
 
 static bool applicable(const struct problem *p, struct why *why)
 {
-    const size_t gates = (size_t)p->in[0].shape.dim[1] / (size_t)p->in[1].shape.dim[1];
-    REQUIRE(why, gates * depth_of(p) * depth_of(p) <= SEQUENCE_MOST_WEIGHTS,
+    const size_t units = (size_t)p->in[1].shape.dim[1];
+    REQUIRE(why, sequence_fits_group((size_t)p->in[0].shape.dim[1] / units, units),
             "its weights would not fit registers");
     REQUIRE(why, PARTS * depth_of(p) <= p->device->max_group_size,
             "a group of this device cannot have all units");

@@ -5,7 +5,6 @@
 
 enum {
     GROUP = 32 * SEQUENCE_UNITS,
-    TOGETHER = 128,
     WORDS = 6, /* of four bytes, before those of the state and as far as to a boundary of eight */
     AGAIN = 3, /* the one that tells that a group waited in vain */
     MOST_LOOKS = 1 << 20,
@@ -13,13 +12,13 @@ enum {
 
 static size_t depth_of(const struct problem *p)
 {
-    return round_up((size_t)p->in[1].shape.dim[1], TOGETHER);
+    return round_up((size_t)p->in[1].shape.dim[1], SEQUENCE_SHARED_TOGETHER);
 }
 
 static struct sequence_rows rows_of(const struct problem *p)
 {
     const struct clcnn_shape *h = &p->in[1].shape;
-    return sequence_shared_rows(h->dim[1], h->dim[0], (int64_t)device_units(p->device));
+    return sequence_shared_rows((size_t)h->dim[1], (size_t)h->dim[0], device_units(p->device));
 }
 
 static bool applicable(const struct problem *p, struct why *why)

@@ -7,10 +7,8 @@ enum { VECTOR = 4 };
 
 /* A step that is being put together. */
 struct gathering {
-    struct emit *e; /* NULL: only what fits is asked */
-    struct end one;
-    int many[COPY_PIECES], pieces;
-    int64_t elements;
+    struct emit *e;                     /* NULL: only what fits is asked */
+    int one, many[COPY_PIECES], pieces; /* views, and how many of the latter */
     struct pieces_args a;
     bool join, fits;
 };
@@ -18,7 +16,6 @@ struct gathering {
 static void begin(struct gathering *g)
 {
     g->pieces = 0;
-    g->elements = 0;
     g->a = (struct pieces_args){0};
     for (int k = 0; k < COPY_PIECES; k++)
         g->a.first[k] = INT32_MAX;
@@ -30,18 +27,11 @@ static void finish(struct gathering *g, const struct problem *p)
     const size_t wg = any_group_size(p);
     if (g->pieces > 0 && g->e) {
         struct step *s = emit_step(g->e, "copy_pieces", "main", ceil_div((size_t)g->a.past, wg), wg);
-        if (!g->join)
-            for (int k = 0; k < COPY_PIECES; k++)
-                step_write(s, k < g->pieces ? g->many[k] : VIEW_NONE);
-        else
-            for (int k = 0; k < COPY_PIECES; k++)
-                step_read(s, k < g->pieces ? g->many[k] : VIEW_NONE);
-        if (g->join)
-            step_write(s, g->one.view);
-        else
-            step_read(s, g->one.view);
+        for (int k = 0; k < COPY_PIECES; k++)
+            (g->join ? step_read : step_write)(s, k < g->pieces ? g->many[k] : VIEW_NONE);
+        (g->join ? step_write : step_read)(s, g->one);
         step_define(s, "JOIN", g->join);
-        copy_cost(s, p, g->elements);
+        copy_cost(s, p, (int64_t)g->a.past * VECTOR);
         step_args(s, &g->a, sizeof g->a);
     }
     begin(g);
@@ -62,7 +52,7 @@ static void add_piece(const struct problem *p, void *to, struct end from, struct
 {
     struct gathering *g = to;
     const struct end *one = g->join ? &y : &from, *many = g->join ? &from : &y;
-    const int at_one = g->join, at_many = !g->join, k = g->pieces == COPY_PIECES ? 0 : g->pieces;
+    const int at_one = g->join, at_many = !g->join;
     struct pieces_args *a = &g->a;
     strided_merge(v, 2);
     g->fits = g->fits && in_vectors(v);
@@ -70,14 +60,12 @@ static void add_piece(const struct problem *p, void *to, struct end from, struct
         return;
     if (g->pieces == COPY_PIECES)
         finish(g, p);
-    const int last = v->rank - 1, row = last - 1, outer = last - 2;
+    const int last = v->rank - 1, row = last - 1, outer = last - 2, k = g->pieces++;
     const int32_t rows = row >= 0 ? v->size[row] : 1, items = outer >= 0 ? v->size[outer] : 1;
     const int64_t past = a->past + (int64_t)items * rows * (v->size[last] / VECTOR);
     g->fits = past < INT32_MAX;
-    g->one = (struct end){one->view, 0};
+    g->one = one->view;
     g->many[k] = many->view;
-    g->pieces++;
-    g->elements += (past - a->past) * VECTOR;
     a->one_at[k] = one->offset;
     a->one_n[k] = outer >= 0 ? v->stride[at_one].of[outer] : 0;
     a->many_n[k] = outer >= 0 ? v->stride[at_many].of[outer] : 0;

@@ -66,7 +66,7 @@ static bool fits_cell(const struct rewriter *r, int64_t weights, int rows, int u
     if (!r->options->gpu)
         return rows <= MOST_ROWS;
     return weights <= SEQUENCE_MOST_WEIGHTS ||
-           sequence_shared_rows(units, rows, r->options->together).parts > 0 ||
+           sequence_shared_rows((size_t)units, (size_t)rows, r->options->together).parts > 0 ||
            (units <= MOST_UNITS && weights * rows <= MOST_MACS);
 }
 

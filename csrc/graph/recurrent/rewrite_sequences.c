@@ -15,7 +15,6 @@
 enum { LEAST_STEPS = 2 };
 /* A group has so many work-items for each unit: see kernels/matmul/sequence_persistent.cl. */
 #define KEEPERS_PER_UNIT 4
-#define UNITS_TOGETHER 16
 
 struct sequence {
     const struct op_def *op;
@@ -73,11 +72,11 @@ static bool is_step(const struct rewriter *r, const struct node *n)
     if (!op)
         return false;
     const struct clcnn_shape *h = shape_of(r, n->in[1]);
-    const size_t units = (size_t)h->dim[1], depth = round_up(units, UNITS_TOGETHER);
+    const size_t units = (size_t)h->dim[1], rows = (size_t)h->dim[0];
     const size_t gates = (size_t)shape_of(r, n->in[0])->dim[1] / units;
-    const bool of_one =
-        gates * depth * depth <= SEQUENCE_MOST_WEIGHTS && KEEPERS_PER_UNIT * depth <= r->options->keepers;
-    return (of_one || sequence_shared_rows(h->dim[1], h->dim[0], r->options->together).parts > 0) &&
+    const bool of_one = sequence_fits_group(gates, units) &&
+                        KEEPERS_PER_UNIT * round_up(units, SEQUENCE_TOGETHER) <= r->options->keepers;
+    return (of_one || sequence_shared_rows(units, rows, r->options->together).parts > 0) &&
            !rewrite_is_forced(r, n, op);
 }
 
