@@ -65,6 +65,7 @@ RULE(hard_sigmoid, grad_scale(g, between(g, Y, 0.0, 1.0), ATTRS->p0))
 RULE(thresholded_relu, grad_masked(g, DY, grad_plus(g, X, -(double)ATTRS->p0)))
 RULE(shrink, grad_masked(g, DY, grad_plus(g, OF(abs, X), -(double)ATTRS->p0)))
 
+RULE(star_relu, grad_scale(g, MUL(DY, OF(relu, X)), 2.0 * (double)ATTRS->p0))
 RULE(hard_swish, grad_of_two(g, &op_hard_swish_grad, DY, X))
 
 /* 0 where `cond` is true; the limits themselves let gradients through. */
@@ -109,6 +110,14 @@ SLOPE(softplus, OF(sigmoid, X))
 SLOPE(softsign, over(g, SQUARED(grad_plus(g, OF(abs, X), 1.0))))
 SLOPE(erf, grad_scale(g, OF(exp, OF(neg, SQUARED(X))), 1.1283791670955126))
 
+static int swish(struct grad *g)
+{
+    const double alpha = (double)ATTRS->p0;
+    const int share = OF(sigmoid, grad_scale(g, X, alpha));
+
+    return ADD(share, grad_scale(g, MUL(MUL(X, share), SUB(N(1.0), share)), alpha));
+}
+SLOPE(swish, swish(g))
 RULE(silu, grad_of_two(g, &op_silu_grad, DY, X))
 
 static int mish(struct grad *g)

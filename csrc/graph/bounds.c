@@ -140,9 +140,13 @@ static float act_bound(enum act act, float p0, float p1, float x)
     case ACT_relu:
     case ACT_hard_swish:
     case ACT_silu:
+    case ACT_swish:
     case ACT_gelu:
     case ACT_gelu_tanh:
+    case ACT_mish:
         return x;
+    case ACT_star_relu:
+        return fabsf(p0) * x * x + fabsf(p1);
     case ACT_relu6:
         return 6.0f;
     case ACT_sigmoid:

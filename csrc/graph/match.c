@@ -186,30 +186,36 @@ static bool keeps_shape(const struct rewriter *r, const struct node *n, int k)
     return shape_equal(&r->g->values[n->in[k]].shape, &r->g->values[n->out[0]].shape);
 }
 
+bool match_affine_step(const struct rewriter *r, const struct node *n, struct match_affine *a)
+{
+    double c = 0.0;
+    const int place = match_scalar_operand(r, n, &c), other = place == 0;
+    if (!keeps_shape(r, n, other))
+        return false;
+    if (rewrite_is(n, &op_neg)) {
+        a->scale = -a->scale;
+    } else if (place >= 0 && rewrite_is(n, &op_add)) {
+        a->shift += a->scale * c;
+    } else if (place >= 0 && rewrite_is(n, &op_sub)) {
+        a->shift += place == 1 ? -a->scale * c : a->scale * c;
+        a->scale = place == 1 ? a->scale : -a->scale;
+    } else if (place >= 0 && rewrite_is(n, &op_mul)) {
+        a->scale *= c;
+    } else if (place == 1 && rewrite_is(n, &op_div)) {
+        a->scale /= c;
+    } else {
+        return false;
+    }
+    a->value = n->in[other];
+    return true;
+}
+
 struct match_affine match_affine(const struct rewriter *r, int value, struct match *m)
 {
     struct match_affine a = {.value = value, .scale = 1.0};
-    for (struct node *n; !m->full && (n = rewrite_sole_producer(r, a.value)); match_add(m, n)) {
-        double c = 0.0;
-        const int place = match_scalar_operand(r, n, &c), other = place == 0;
-        if (!keeps_shape(r, n, other))
-            return a;
-        if (rewrite_is(n, &op_neg)) {
-            a.scale = -a.scale;
-        } else if (place >= 0 && rewrite_is(n, &op_add)) {
-            a.shift += a.scale * c;
-        } else if (place >= 0 && rewrite_is(n, &op_sub)) {
-            a.shift += place == 1 ? -a.scale * c : a.scale * c;
-            a.scale = place == 1 ? a.scale : -a.scale;
-        } else if (place >= 0 && rewrite_is(n, &op_mul)) {
-            a.scale *= c;
-        } else if (place == 1 && rewrite_is(n, &op_div)) {
-            a.scale /= c;
-        } else {
-            return a;
-        }
-        a.value = n->in[other];
-    }
+    struct node *n;
+    while (!m->full && (n = rewrite_sole_producer(r, a.value)) && match_affine_step(r, n, &a))
+        match_add(m, n);
     return a;
 }
 

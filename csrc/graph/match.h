@@ -53,6 +53,8 @@ struct match_affine {
     int value;
     double scale, shift;
 };
+/* Whether n is arithmetic with one constant; `a`, of its result, becomes that of its operand. */
+bool match_affine_step(const struct rewriter *r, const struct node *n, struct match_affine *a);
 /* Looks through additions and multiplications by single constants whose results no one else uses. */
 struct match_affine match_affine(const struct rewriter *r, int value, struct match *m);
 

@@ -1,11 +1,12 @@
 /* rewrite_act.c: activations that exporters write out become one operator, which an epilogue can take.
  *
- *   x sigmoid(x), x (1 + tanh(x / 2)) / 2                         =>   silu
+ *   x sigmoid(a x), x (1 + tanh(a x / 2)) / 2                     =>   swish, and silu where a is 1
  *   x (1 + erf(x / sqrt 2)) / 2                                   =>   gelu
  *   x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2             =>   gelu, approximate=tanh
  *   x tanh(softplus(x))                                           =>   mish
  *   clip(x + 3, 0, 6) / 6, and any a x + b clipped to 0 and 1     =>   hard_sigmoid
  *   x clip(x + 3, 0, 6) / 6                                       =>   hard_swish
+ *   a relu(x)^2 + b                                               =>   star_relu
  *
  * Constants may be multiplied in at any place and factors may stand in any order: what counts is the polynomial within the
  * function, and what its result is multiplied by and added to. */
@@ -64,26 +65,44 @@ static bool is_hard_sigmoid(const struct wrapped *w, double *slope, double *at_0
     return true;
 }
 
-/* What x times it is; NULL when it is nothing known. */
-static const struct op_def *gate_of(const struct wrapped *w, bool *tanh_form)
+/* An activation, and what it is called with. */
+struct gate {
+    const struct op_def *op; /* NULL: none */
+    int n_attrs;
+    struct clcnn_attr attr;
+};
+
+/* x * sigmoid(slope * x) */
+static struct gate swish_of(double slope)
+{
+    if (match_close(slope, 1.0))
+        return (struct gate){.op = &op_silu};
+    return (struct gate){
+        .op = &op_swish, .n_attrs = 1, .attr = {.name = "alpha", .kind = CLCNN_ATTR_FLOAT, .f = slope}};
+}
+
+/* What x times it is. */
+static struct gate gate_of(const struct wrapped *w)
 {
     const struct op_def *f = w->function->op;
     const bool half = match_close(w->scale, 0.5) && match_close(w->shift, 0.5);
     const bool plain = match_close(w->scale, 1.0) && w->shift == 0.0;
-    double slope, at_0;
-    if (f == &op_sigmoid && plain && is_polynomial(w->inner, 0.0, 1.0, 0.0))
-        return &op_silu;
-    if (f == &op_tanh && half && is_polynomial(w->inner, 0.0, 0.5, 0.0))
-        return &op_silu;
+    const double slope = w->inner[1];
+    double hard_slope, at_0;
+    if (f == &op_sigmoid && plain && is_polynomial(w->inner, 0.0, slope, 0.0))
+        return swish_of(slope);
+    if (f == &op_tanh && half && is_polynomial(w->inner, 0.0, slope, 0.0))
+        return swish_of(2.0 * slope);
     if (f == &op_erf && half && is_polynomial(w->inner, 0.0, SQRT_HALF, 0.0))
-        return &op_gelu;
-    *tanh_form =
-        f == &op_tanh && half && is_polynomial(w->inner, 0.0, SQRT_2_OVER_PI, SQRT_2_OVER_PI * GELU_CUBIC);
-    if (*tanh_form)
-        return &op_gelu;
-    if (is_hard_sigmoid(w, &slope, &at_0) && match_close(slope, 1.0 / 6.0) && match_close(at_0, 0.5))
-        return &op_hard_swish;
-    return NULL;
+        return (struct gate){.op = &op_gelu};
+    if (f == &op_tanh && half && is_polynomial(w->inner, 0.0, SQRT_2_OVER_PI, SQRT_2_OVER_PI * GELU_CUBIC))
+        return (struct gate){.op = &op_gelu,
+                             .n_attrs = 1,
+                             .attr = {.name = "approximate", .kind = CLCNN_ATTR_ENUM, .s = "tanh"}};
+    if (is_hard_sigmoid(w, &hard_slope, &at_0) && match_close(hard_slope, 1.0 / 6.0) &&
+        match_close(at_0, 0.5))
+        return (struct gate){.op = &op_hard_swish};
+    return (struct gate){0};
 }
 
 /* What is left of `value` when arithmetic with constants and a function of one input are taken off; NULL as its function when it is
@@ -112,17 +131,16 @@ static bool is_mish(const struct rewriter *r, const struct wrapped *w, int argum
     return true;
 }
 
-/* The activation of x that x * scale * `other` is; NULL when it is none. */
-static const struct op_def *find_gate(const struct rewriter *r, int x, int other, double scale,
-                                      struct match *m, bool *tanh_form)
+/* The activation of x that x * scale * `other` is. */
+static struct gate find_gate(const struct rewriter *r, int x, int other, double scale, struct match *m)
 {
     int argument = -1;
     struct wrapped w = unwrap(r, other, scale, m, &argument);
     if (!w.function || !shape_equal(&r->g->values[x].shape, &r->g->values[other].shape))
-        return NULL;
+        return (struct gate){0};
     if (is_mish(r, &w, argument, x, m))
-        return &op_mish;
-    return match_polynomial(r, argument, x, w.inner, m) ? gate_of(&w, tanh_form) : NULL;
+        return (struct gate){.op = &op_mish};
+    return match_polynomial(r, argument, x, w.inner, m) ? gate_of(&w) : (struct gate){0};
 }
 
 /* Whether one node of this operator, applied to x, can stand for the pattern. */
@@ -142,18 +160,12 @@ static enum clcnn_status match_gate(struct rewriter *r, struct node *last, bool 
         return CLCNN_OK;
     for (int i = 0; i < 2; i++) {
         struct match m = outer;
-        bool tanh_form = false;
         const int x = q.num[i];
-        const struct op_def *op = find_gate(r, x, q.num[1 - i], q.scale, &m, &tanh_form);
-        if (!replaceable(r, &m, last, op, x))
+        const struct gate gate = find_gate(r, x, q.num[1 - i], q.scale, &m);
+        if (!replaceable(r, &m, last, gate.op, x))
             continue;
         const struct match_result result = {
-            .op = op,
-            .n_in = 1,
-            .in = {x},
-            .n_attrs = tanh_form,
-            .attrs = {{.name = "approximate", .kind = CLCNN_ATTR_ENUM, .s = "tanh"}},
-        };
+            .op = gate.op, .n_in = 1, .in = {x}, .n_attrs = gate.n_attrs, .attrs = {gate.attr}};
         *done = true;
         return match_replace(r, &m, last, &result);
     }
@@ -161,7 +173,7 @@ static enum clcnn_status match_gate(struct rewriter *r, struct node *last, bool 
 }
 
 /* A clip, and arithmetic with constants before and after it. */
-static enum clcnn_status match_hard_sigmoid(struct rewriter *r, struct node *last)
+static enum clcnn_status match_hard_sigmoid(struct rewriter *r, struct node *last, bool *done)
 {
     struct match m = {0};
     double slope, at_0, low, high;
@@ -189,6 +201,44 @@ static enum clcnn_status match_hard_sigmoid(struct rewriter *r, struct node *las
         .attrs = {{.name = "alpha", .kind = CLCNN_ATTR_FLOAT, .f = slope},
                   {.name = "beta", .kind = CLCNN_ATTR_FLOAT, .f = at_0}},
     };
+    *done = true;
+    return match_replace(r, &m, last, &result);
+}
+
+/* Whether n is the square of a value, which is its first input then. */
+static bool is_square(const struct rewriter *r, const struct node *n)
+{
+    double power;
+    return (rewrite_is(n, &op_mul) && n->in[0] == n->in[1]) ||
+           (rewrite_is(n, &op_pow) && match_scalar(r, n->in[1], &power) && power == 2.0);
+}
+
+/* A square of relu, or one step of arithmetic with a number behind what a square of relu has become. */
+static enum clcnn_status match_star_relu(struct rewriter *r, struct node *last)
+{
+    struct match m = {0};
+    struct match_affine of_star = {.scale = 1.0};
+    const bool square = is_square(r, last);
+    const bool step = !square && match_affine_step(r, last, &of_star);
+    struct node *inner = square ? match_op(r, last->in[0], &op_relu)
+                         : step ? match_op(r, of_star.value, &op_star_relu)
+                                : NULL;
+    if (!inner)
+        return CLCNN_OK;
+    match_add(&m, inner);
+    if (!replaceable(r, &m, last, &op_star_relu, inner->in[0]))
+        return CLCNN_OK;
+    const struct eltwise_attrs *star = inner->attrs;
+    const double alpha = square ? 1.0 : of_star.scale * (double)star->p0;
+    const double beta = square ? 0.0 : of_star.scale * (double)star->p1 + of_star.shift;
+    const struct match_result result = {
+        .op = &op_star_relu,
+        .n_in = 1,
+        .in = {inner->in[0]},
+        .n_attrs = 2,
+        .attrs = {{.name = "alpha", .kind = CLCNN_ATTR_FLOAT, .f = alpha},
+                  {.name = "beta", .kind = CLCNN_ATTR_FLOAT, .f = beta}},
+    };
     return match_replace(r, &m, last, &result);
 }
 
@@ -204,15 +254,19 @@ enum clcnn_status rewrite_find_activations(struct rewriter *r)
     for (int i = 0; i < r->g->n_nodes; i++) {
         struct node *n = &r->g->nodes[i];
         const bool product = rewrite_is(n, &op_mul) || rewrite_is(n, &op_div);
+        const bool sum = rewrite_is(n, &op_add) || rewrite_is(n, &op_sub);
+        const bool clips = rewrite_is(n, &op_clip) || rewrite_is(n, &op_relu6);
         bool done = false;
-        if (n->dead || !(product || rewrite_is(n, &op_clip) || rewrite_is(n, &op_relu6)))
+        if (n->dead || !(product || sum || clips || rewrite_is(n, &op_pow)))
             continue;
-        if (!of_floats(r, n, 0) && !(product && of_floats(r, n, 1)))
+        if (!of_floats(r, n, 0) && !(n->n_in == 2 && of_floats(r, n, 1)))
             continue;
         if (product)
             TRY(match_gate(r, n, &done));
-        if (!done)
-            TRY(match_hard_sigmoid(r, n));
+        if (!done && (product || clips))
+            TRY(match_hard_sigmoid(r, n, &done));
+        if (!done && !clips)
+            TRY(match_star_relu(r, n));
     }
 done:
     return st;

@@ -27,6 +27,13 @@ static const struct clcnn_attr_info clip_attrs[] = {
     NUMBER("min", p0, -INFINITY, "lower limit"),
     NUMBER("max", p1, INFINITY, "upper limit"),
 };
+static const struct clcnn_attr_info swish_attrs[] = {
+    NUMBER("alpha", p0, 1.0, "how steep the sigmoid is; 1: silu"),
+};
+static const struct clcnn_attr_info star_relu_attrs[] = {
+    NUMBER("alpha", p0, 0.8944271909999159, "factor of the square"),
+    NUMBER("beta", p1, -0.4472135954999579, "value where x is not positive"),
+};
 static const struct clcnn_attr_info fake_quantize_attrs[] = {
     NUMBER("scale", p0, 1.0, "from a step to the next; above 0"),
     NUMBER("zero_point", p1, 0.0, "number of steps below 0"),

@@ -142,6 +142,7 @@ __all__ = [
     "split",
     "sqrt",
     "squeeze",
+    "star_relu",
     "sub",
     "tan",
     "tanh",
@@ -1065,6 +1066,13 @@ def squeeze(
     x: Operand,
     *,
     axes: int | Sequence[int] = ...,
+    name: str | None = None,
+) -> Value: ...
+def star_relu(
+    x: Operand,
+    *,
+    alpha: float = 0.8944271909999159,
+    beta: float = -0.4472135954999579,
     name: str | None = None,
 ) -> Value: ...
 def sub(

@@ -266,6 +266,8 @@ TRIES: dict[str, list[Try]] = {
     "relu6": [Try([(3, 7)], {}, lambda x: 5.0 * _apart(x))],
     "hard_sigmoid": [Try([(3, 7)], {}, lambda x: 3.0 * _apart(x))],
     "hard_swish": [Try([(3, 7)], {}, lambda x: 3.0 * _apart(x))],
+    "swish": [Try([(3, 7)], {"alpha": 1.702})],
+    "star_relu": [Try([(3, 7)], {"alpha": 1.5, "beta": 0.25}, _apart)],
     "elu": [*ONE, Try([(3, 7)], {"alpha": 0.3}, _apart)],
     "celu": [*ONE, Try([(3, 7)], {"alpha": 0.3}, _apart)],
     "log": [Try([(3, 7)], {}, _positive)],

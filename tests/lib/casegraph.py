@@ -37,9 +37,12 @@ EPILOGUES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
             "elu",
             "leaky_relu",
             "gelu",
+            "mish",
+            "star_relu",
         )
     },
     "gelu_tanh": ("gelu", {"approximate": "tanh"}, ()),
+    "swish": ("swish", {"alpha": 1.702}, ()),
     "clip": ("clip", {"min": -1.0, "max": 2.0}, ()),
     "prelu": ("prelu", {}, ("bias",)),
     "bn": ("batch_norm", {}, ("positive", "bias", "bias", "positive")),

@@ -272,6 +272,8 @@ BUILT: dict[str, Callable[..., Function]] = {
     "layer_norm": _layer_norm,
     "rms_norm": _rms_norm,
     "l2_norm": lambda shape, dim, eps: lambda x: F.normalize(x, dim=dim, eps=eps),
+    "swish": lambda shape, alpha: lambda x: x * torch.sigmoid(alpha * x),
+    "star_relu": lambda shape, alpha, beta: lambda x: alpha * F.relu(x) ** 2 + beta,
     "selu": lambda shape, alpha, gamma: lambda x: gamma * F.elu(x, alpha),
     "celu": lambda shape, alpha: lambda x: F.celu(x, alpha),
     "thresholded_relu": lambda shape, alpha: lambda x: F.threshold(x, alpha, 0.0),

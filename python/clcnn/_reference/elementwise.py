@@ -59,6 +59,16 @@ def clip(x: np.ndarray, *, min: float = -math.inf, max: float = math.inf) -> np.
     return np.minimum(np.maximum(x, min), max)
 
 
+def swish(x: np.ndarray, *, alpha: float = 1.0) -> np.ndarray:
+    return x * sigmoid(alpha * x)
+
+
+def star_relu(
+    x: np.ndarray, *, alpha: float = 0.8944271909999159, beta: float = -0.4472135954999579
+) -> np.ndarray:
+    return alpha * np.maximum(x, 0.0) ** 2 + beta
+
+
 def fake_quantize(x: np.ndarray, *, scale: float = 1.0, zero_point: float = 0.0) -> np.ndarray:
     """One of 256 steps from -zero_point to 255 - zero_point, `scale` apart."""
     return np.clip(np.rint(x / scale), -zero_point, 255.0 - zero_point) * scale
@@ -235,6 +245,8 @@ SPECS: dict[str, Spec] = {
     "thresholded_relu": Spec(thresholded_relu, EXACT, ONE, domain=lambda x, first: x + 1.0),
     "shrink": Spec(shrink, Bound(0.51), ONE),
     "clip": Spec(clip, EXACT, ONE),
+    "swish": Spec(swish, Bound(12.0, 1e-7), (Use((MAP,), {"alpha": 1.702}),)),
+    "star_relu": Spec(star_relu, Bound(3.0, 1e-7), ONE),
     "fake_quantize": Spec(
         fake_quantize, EXACT, (Use((MAP,), {"scale": 0.25, "zero_point": 10.0}),), domain=_five_times
     ),

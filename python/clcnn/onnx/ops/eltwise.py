@@ -112,7 +112,7 @@ def _swish(call: Call) -> Operand:
     x, alpha = call.input(), float(call.attr("alpha", 1.0))
     if alpha == 1.0:
         return call.emit("silu", x)
-    return call.emit("mul", x, call.emit("sigmoid", call.emit("mul", x, call.full(x, alpha))))
+    return call.emit("swish", x, alpha=alpha)
 
 
 _SIGNS = {(1, 1): "both", (0, 1): "positive", (1, 0): "negative"}
@@ -313,9 +313,20 @@ def _write_fake_quantize(step: Step) -> None:
     step.add("DequantizeLinear", step.middle("QuantizeLinear", step.x, scale, zero), scale, zero)
 
 
+def _write_star_relu(step: Step) -> None:
+    rectified = step.middle("Relu", step.x)
+    scaled = step.middle("Mul", step.middle("Mul", rectified, rectified), step.number(step.attrs["alpha"]))
+    step.add("Add", scaled, step.number(step.attrs["beta"]))
+
+
 def _write_silu(step: Step) -> None:
     """ONNX's Swish is of opset 24."""
     step.add("Mul", step.x, step.middle("Sigmoid", step.x))
+
+
+def _write_swish(step: Step) -> None:
+    inner = step.middle("Mul", step.x, step.number(step.attrs["alpha"]))
+    step.add("Mul", step.x, step.middle("Sigmoid", inner))
 
 
 def _write_prelu(step: Step) -> None:
@@ -363,8 +374,10 @@ WRITE: dict[str, Emit] = {
     "hard_sigmoid": plain("HardSigmoid", alpha="alpha", beta="beta"),
     "hard_swish": plain("HardSwish"),
     "silu": _write_silu,
+    "swish": _write_swish,
     "gelu": plain("Gelu", approximate="approximate"),
     "clip": _write_clip("min", "max"),
+    "star_relu": _write_star_relu,
     "fake_quantize": _write_fake_quantize,
     "exp": plain("Exp"),
     "log": plain("Log"),
