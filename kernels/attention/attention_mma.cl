@@ -15,8 +15,8 @@
  * of q.
  * Work-group: WG. Local memory: the results of all warps.
  * Defines: WG 128 or 256, PRODUCTS (1 or 3), ND, NE (1 to 16: steps of 8 columns), MASK (attention_mask.clh, 0: none),
- * CAUSAL, COLUMNS (0 or 1), CORES (0: default, 1: y is scaled halves in cores, with PAIRS 1 pairs of
- * them, common/cores.clh); ND is required by
+ * CAUSAL, COLUMNS (0 or 1), POSITIONS (1: those of k and v lie side by side, by fours; their columns apart), CORES (0:
+ * default, 1: y is scaled halves in cores, with PAIRS 1 pairs of them, common/cores.clh); ND is required by
  * FN(main). */
 #include "common/clcnn.clh"
 #include "attention/attention_args.h"
@@ -36,6 +36,9 @@
 #ifndef COLUMNS
 #define COLUMNS 0
 #endif
+#ifndef POSITIONS
+#define POSITIONS 0
+#endif
 #ifndef CORES
 #define CORES 0
 #endif
@@ -53,6 +56,7 @@
 #define KEPT (COLUMNS ? 4 * TILES : 4 * NE + 4)    /* floats that a work-item hands to another warp */
 #define AHEAD(row, stride) ((long)(int)(row) * (int)(stride)) /* in one instruction */
 #define MASK_TIMES AHEAD
+#undef KEY
 #include "attention/attention_mask.clh"
 #define LOG2_E 0x1.715476p+0f
 #define CLEAR(v, count) /* count fragments */                                                                \
@@ -72,57 +76,7 @@ struct FN(state) {
     float result[NE][4], top[2], sum[2]; /* rows g and g + 8; each work-item has a part of the sum */
 };
 
-bool FN(wide)(ulong pointer, const i64 *stride, int columns, int width)
-{
-    return stride[3] == 1 && (stride[0] | stride[1] | stride[2] | stride[4] | columns) % width == 0 &&
-           pointer % (4 * width) == 0;
-}
-
-/* Columns of a row that this work-item has in steps first.. of 8 columns: v[2 i] and v[2 i + 1] in step first + i.
- * Which columns make a step is free as long as q and k agree: vectors of neighbours. */
-__attribute__((always_inline)) void FN(read_columns)(float *v, SRC row, int first, int count, i64 step, int columns,
-                                                     bool wide, int t)
-{
-    const int c0 = first * 8 + t * DW;
-    if (wide) {
-#pragma unroll
-        for (int i = 0; i < 2 * CUT; i += DW) {
-            const int c = c0 + i * 4;
-            if (i >= 2 * count)
-                continue;
-#if ND % 2
-            vstore2(c < columns ? *(const global float2 *)(row + c) : (float2)0.0f, 0, v + i);
-#else
-            vstore4(c < columns ? *(const global float4 *)(row + c) : (float4)0.0f, 0, v + i);
-#endif
-        }
-    } else {
-#pragma unroll
-        for (int i = 0; i < 2 * CUT; i++) {
-            const int c = c0 + i / DW * (DW * 4) + i % DW;
-            if (i < 2 * count)
-                v[i] = c < columns ? row[c * step] : 0.0f;
-        }
-    }
-}
-
-/* The EW columns of a row of v that this work-item has from column e on. */
-__attribute__((always_inline)) void FN(read_values)(float *v, SRC row, int e, i64 step, int columns, bool wide)
-{
-    if (wide) {
-#if NE % 4 == 0
-        vstore4(e < columns ? *(const global float4 *)(row + e) : (float4)0.0f, 0, v);
-#elif NE % 2 == 0
-        vstore2(e < columns ? *(const global float2 *)(row + e) : (float2)0.0f, 0, v);
-#else
-        v[0] = e < columns ? row[e] : 0.0f;
-#endif
-    } else {
-#pragma unroll
-        for (int i = 0; i < EW; i++)
-            v[i] = e + i < columns ? row[(e + i) * step] : 0.0f;
-    }
-}
+#include "attention/attention_mma_read.clh"
 
 /* Operands of the tensor core. */
 __attribute__((always_inline)) void FN(divide)(float x, uint *high, uint *low)
@@ -182,10 +136,7 @@ __attribute__((always_inline)) void FN(products)(float score[TILES][4], const fl
     for (int first = 0; first < ND; first += CUT) {
         const int count = ND - first < CUT ? ND - first : CUT; /* steps */
         float kv[TILES][2 * CUT], sum[TILES][4];
-#pragma unroll
-        for (int j = 0; j < TILES; j++)
-            FN(read_columns)(kv[j], k + t->d0 * a->k[3] + AHEAD(min(s0 + 8 * j + t->g, a->s - 1), a->k[2]), first,
-                             count, a->k[3], t->d, wide, t->t);
+        FN(read_keys)(kv, k + t->d0 * a->k[3], s0, first, count, wide, t, a);
         CLEAR(sum, TILES);
 #pragma unroll
         for (int i = 0; i < CUT; i++) {
@@ -218,7 +169,7 @@ __attribute__((always_inline)) void FN(hide)(float score[TILES][4], SRC q, SRC k
     for (int j = 0; j < TILES; j++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const int s = s0 + 8 * j + 2 * t->t + i % 2;
+            const int s = KEY(s0, j, 2 * t->t + i % 2);
 #if MASK
             score[j][i] += MASK_AT(min(t->g + i / 2 * 8, t->there - 1), min(s, a->s - 1));
 #endif
@@ -229,7 +180,7 @@ __attribute__((always_inline)) void FN(hide)(float score[TILES][4], SRC q, SRC k
         for (int j = 0; j < TILES; j++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                const int s = s0 + 8 * j + 2 * t->t + i % 2;
+                const int s = KEY(s0, j, 2 * t->t + i % 2);
                 if (CAUSAL ? s >= min(t->end, t->l0 + t->g + i / 2 * 8 + 1) : s >= t->end)
                     score[j][i] = -INFINITY;
             }
@@ -237,7 +188,7 @@ __attribute__((always_inline)) void FN(hide)(float score[TILES][4], SRC q, SRC k
         return;
 #pragma unroll 1 /* each copy of the definition makes the kernel longer */
     for (int at = 0; at < 4 * TILES; at++) {
-        const int row = min(t->g + at / 2 % 2 * 8, t->there - 1), s = s0 + at / 4 * 8 + 2 * t->t + at % 2;
+        const int row = min(t->g + at / 2 % 2 * 8, t->there - 1), s = KEY(s0, at / 4, 2 * t->t + at % 2);
         const float v = s < t->end ? FN(score)(q, k, mask, outer, row, s, a) : 0.0f;
 #pragma unroll
         for (int j = 0; j < TILES; j++)
@@ -284,12 +235,7 @@ __attribute__((always_inline)) void FN(add_rows)(struct FN(state) *state, const 
 #pragma unroll
     for (int b = 0; b < NE / EW; b++) {
         float vv[TILES][2][EW], sum[EW][4];
-#pragma unroll
-        for (int j = 0; j < TILES; j++)
-#pragma unroll
-            for (int i = 0; i < 2; i++)
-                FN(read_values)(vv[j][i], v + AHEAD(min(s0 + 8 * j + 2 * t->t + i, a->s - 1), a->v[2]),
-                                8 * EW * b + EW * t->g, a->v[3], t->e, wide);
+        FN(read_rows)(vv, v, s0, 8 * EW * b + EW * t->g, wide, t, a);
         CLEAR(sum, EW);
 #pragma unroll
         for (int j = 0; j < TILES; j++) {
@@ -324,7 +270,7 @@ __attribute__((always_inline)) void FN(rows)(struct FN(state) *state, SRC q, SRC
 #pragma unroll
         for (int first = 0; first < ND; first += CUT)
             FN(read_columns)(qv[r] + 2 * first, q + t->d0 * a->q[3] + min(t->g + 8 * r, t->there - 1) * a->q[2], first,
-                             ND - first < CUT ? ND - first : CUT, a->q[3], t->d, wide, t->t);
+                             ND - first < CUT ? ND - first : CUT, a->q[3], t->d, wide && !POSITIONS, t->t);
 #pragma unroll
         for (int i = 0; i < 2 * ND; i++)
             qv[r][i] *= a->scale;
@@ -418,8 +364,12 @@ void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, SRC outer, DST y, cons
     t.e = a->e - across * (8 * NE);
     t.from = part * ma->share;
     t.end = n < a->n ? min(t.from + ma->share, CAUSAL ? min(a->s, t.l0 + t.there) : a->s) : 0;
+#if POSITIONS
+    const bool wide = ((ulong)k | (ulong)v) % sizeof(float4) == 0;
+#else
     const bool wide =
         FN(wide)((ulong)q, a->q, a->d, DW) && FN(wide)((ulong)k, a->k, a->d, DW) && FN(wide)((ulong)v, a->v, a->e, EW);
+#endif
     t.wide_y = EW > 1 && FN(wide)((ulong)y, a->y, a->e, EW);
     long from = 0;
     if (n < a->n) {

@@ -32,7 +32,10 @@
 #define AT_ONCE (KEPT < 8 ? KEPT : 8)
 
 #undef AT
-#define AT(b, e) (VEC == 1 ? IN_BLOCK(b, e) : (b) + (MEMBER + (e) / VEC * LANES) * VEC + (e) % VEC)
+#undef APART
+/* This work-item's element e of a block, counted from the block's first, and where that is behind it. */
+#define AT(e) (VEC == 1 ? IN_BLOCK(0, e) : (MEMBER + (e) / VEC * LANES) * VEC + (e) % VEC)
+#define APART(e, step) (COLUMNS ? (long)AT(e) * (int)(step) : AT(e))
 
 LANES_SHARE(FN(share), float2, LANES_ADD)
 
@@ -42,14 +45,13 @@ bool FN(aligned)(SRC p)
     return VEC == 4 && (ulong)p / sizeof(float) % 4 == 0;
 }
 
-/* This work-item's elements of a block of a row that has n; zeros past it. */
-void FN(load)(SRC x, long step, int block, long n, float v[KEPT])
+/* This work-item's elements of a block, of which the row has n; zeros past them. */
+void FN(load)(SRC x, long step, int n, float v[KEPT])
 {
-    if (FN(aligned)(x + block)) {
+    if (FN(aligned)(x)) {
 #pragma unroll
         for (int e = 0; e + 3 < KEPT; e += 4) {
-            const int i = AT(block, e);
-            const float4 four = i < n ? *(const global float4 *)(x + i) : (float4)(0.0f);
+            const float4 four = AT(e) < n ? *(const global float4 *)(x + AT(e)) : (float4)(0.0f);
             v[e] = four.x;
             v[e + 1] = four.y;
             v[e + 2] = four.z;
@@ -58,19 +60,17 @@ void FN(load)(SRC x, long step, int block, long n, float v[KEPT])
         return;
     }
 #pragma unroll
-    for (int e = 0; e < KEPT; e++) {
-        const int i = AT(block, e);
-        v[e] = i < n ? x[COLUMNS ? i * step : i] : 0.0f;
-    }
+    for (int e = 0; e < KEPT; e++)
+        v[e] = AT(e) < n ? x[APART(e, step)] : 0.0f;
 }
 
 /* Sums of v - mean (.x) and of its square (.y) over those of the elements that the row has. */
-float2 FN(sums_of)(const float v[KEPT], int block, long n, float mean)
+float2 FN(sums_of)(const float v[KEPT], int n, float mean)
 {
     float2 s[2] = {(float2)(0.0f), (float2)(0.0f)};
 #pragma unroll
     for (int e = 0; e < KEPT; e++) {
-        const float d = AT(block, e) < n ? v[e] - mean : 0.0f;
+        const float d = AT(e) < n ? v[e] - mean : 0.0f;
         s[e % 2] += (float2)(d, d * d);
     }
     return s[0] + s[1];
@@ -105,21 +105,22 @@ void FN(advance)(struct FN(place) *p, uint plane)
     p->rest -= over * plane;
 }
 
-/* Results of a block, AT_ONCE at once: parameters are read before any is waited for. first: the number of its row's
+/* Results of a block, AT_ONCE at once: parameters are read before any is waited for. first: the number of the block's
  * first element where rows are parts of others. weight, bias: at the row's first parameter. */
-void FN(write)(const float v[KEPT], SRC weight, SRC bias, DST y, long step, int block, long n, INDEX first, float mean,
-               float shift, float scale, const struct norm_vector_args *a)
+void FN(write)(const float v[KEPT], SRC weight, SRC bias, DST y, long step, int n, INDEX first, float mean, float shift,
+               float scale, const struct norm_vector_args *a)
 {
-    const bool aligned = FN(aligned)(y + block);
-    struct FN(place) p = FN(place_of)(first + AT(block, 0), (uint)a->plane);
+    const bool aligned = FN(aligned)(y);
+    const uint plane = COLUMNS ? 0 : (uint)a->plane;
+    struct FN(place) p = FN(place_of)(first + AT(0), plane);
 #pragma unroll
     for (int some = 0; some < KEPT; some += AT_ONCE) {
         float w[AT_ONCE], b[AT_ONCE], r[AT_ONCE];
         INDEX c[AT_ONCE];
 #pragma unroll
         for (int e = 0; e < AT_ONCE; e += VEC) {
-            c[e] = AT(block, some + e) < n ? p.c : 0;
-            FN(advance)(&p, (uint)a->plane);
+            c[e] = AT(some + e) < n ? p.c : 0;
+            FN(advance)(&p, plane);
             w[e] = 1.0f;
             b[e] = 0.0f;
         }
@@ -137,16 +138,14 @@ void FN(write)(const float v[KEPT], SRC weight, SRC bias, DST y, long step, int 
         if (aligned) {
 #pragma unroll
             for (int e = 0; e + 3 < AT_ONCE; e += 4)
-                if (AT(block, some + e) < n)
-                    *(global float4 *)(y + AT(block, some + e)) = (float4)(r[e], r[e + 1], r[e + 2], r[e + 3]);
+                if (AT(some + e) < n)
+                    *(global float4 *)(y + AT(some + e)) = (float4)(r[e], r[e + 1], r[e + 2], r[e + 3]);
             continue;
         }
 #pragma unroll
-        for (int e = 0; e < AT_ONCE; e++) {
-            const int at = AT(block, some + e);
-            if (at < n)
-                y[COLUMNS ? at * step : at] = r[e];
-        }
+        for (int e = 0; e < AT_ONCE; e++)
+            if (AT(some + e) < n)
+                y[APART(some + e, step)] = r[e];
     }
 }
 
@@ -155,25 +154,26 @@ void FN(body)(ulong group, SRC x, SRC weight, SRC bias, DST y, const struct norm
     local float2 *buf = (local float2 *)scratch;
 #if COLUMNS
     const INDEX row = (INDEX)group / (INDEX)a->parts, column = ((INDEX)group - row * (INDEX)a->parts) * ROWS + WHICH;
-    const long n = column < (INDEX)a->inner ? a->length : 0;
+    const int n = column < (INDEX)a->inner ? (int)a->length : 0;
 #else
     const INDEX row = (INDEX)group * ROWS + WHICH, column = 0;
-    const long n = row < (INDEX)a->rows ? a->length : 0;
+    const int n = row < (INDEX)a->rows ? (int)a->length : 0;
 #endif
     const INDEX item = row / (INDEX)a->middle, m = row - item * (INDEX)a->middle;
     SRC xr = x + item * a->x_n + m * a->middle_step + column;
     DST yr = y + item * a->y_n + m * a->middle_step + column;
+    const long x_by = COLUMNS ? a->x_step : 1, y_by = COLUMNS ? a->y_step : 1;
     const float count = (float)a->length;
     float v[KEPT], mean = 0.0f, shift = 0.0f;
     float2 sums = (float2)(0.0f);
     if (!LOOPS)
-        FN(load)(xr, a->x_step, 0, n, v);
+        FN(load)(xr, a->x_step, n, v);
     if (KIND == 0) {
         FOR_BLOCKS(b, n)
         {
             if (LOOPS)
-                FN(load)(xr, a->x_step, b, n, v);
-            sums += FN(sums_of)(v, b, n, 0.0f);
+                FN(load)(xr + b * x_by, a->x_step, n - b, v);
+            sums += FN(sums_of)(v, n - b, 0.0f);
         }
         mean = FN(share)(sums, buf).x / count;
     }
@@ -181,16 +181,17 @@ void FN(body)(ulong group, SRC x, SRC weight, SRC bias, DST y, const struct norm
     FOR_BLOCKS(b, n)
     {
         if (LOOPS)
-            FN(load)(xr, a->x_step, b, n, v);
-        sums += FN(sums_of)(v, b, n, mean);
+            FN(load)(xr + b * x_by, a->x_step, n - b, v);
+        sums += FN(sums_of)(v, n - b, mean);
     }
     sums = FN(share)(sums, buf);
     NORM_SCALE(float, sums.x, sums.y, count, a->eps, shift)
     FOR_BLOCKS(b, n)
     {
         if (LOOPS)
-            FN(load)(xr, a->x_step, b, n, v);
-        FN(write)(v, weight + m * a->channels, bias + m * a->channels, yr, a->y_step, b, n, 0, mean, shift, scale, a);
+            FN(load)(xr + b * x_by, a->x_step, n - b, v);
+        FN(write)(v, weight + m * a->channels, bias + m * a->channels, yr + b * y_by, a->y_step, n - b, b, mean, shift,
+                  scale, a);
     }
 }
 
@@ -209,13 +210,14 @@ void FN(sums_body)(ulong group, SRC x, DST sums, const struct norm_vector_args *
     const INDEX row = (INDEX)group / (INDEX)a->parts;
     const long4 part = FN(part)(row, (INDEX)group - row * (INDEX)a->parts, a);
     float v[KEPT], mean = 0.0f;
-    FN(load)(x + part.x, 1, 0, part.w, v);
+    const int n = (int)part.w;
+    FN(load)(x + part.x, 1, n, v);
     if (KIND == 0)
-        mean = FN(share)(FN(sums_of)(v, 0, part.w, 0.0f), buf).x / (float)min((long)(LANES * KEPT), part.w);
-    float2 s = FN(sums_of)(v, 0, part.w, mean);
-    for (long block = LANES * KEPT; block < part.w; block += LANES * KEPT) {
-        FN(load)(x + part.x + block, 1, 0, part.w - block, v);
-        s += FN(sums_of)(v, 0, part.w - block, mean);
+        mean = FN(share)(FN(sums_of)(v, n, 0.0f), buf).x / (float)min(LANES * KEPT, n);
+    float2 s = FN(sums_of)(v, n, mean);
+    for (int block = LANES * KEPT; block < n; block += LANES * KEPT) {
+        FN(load)(x + part.x + block, 1, n - block, v);
+        s += FN(sums_of)(v, n - block, mean);
     }
     s = FN(share)(s, buf);
     if (LANE == 0) {
@@ -235,8 +237,8 @@ void FN(apply_body)(ulong group, SRC x, SRC weight, SRC bias, SRC sums, DST y, c
     const long m = row % (INDEX)a->middle;
     SRC of = sums + 3 * row * (INDEX)a->parts;
     float v[KEPT], pivot = 0.0f, shift = 0.0f;
-    FN(load)(x + part.x, 1, 0, part.w, v); /* before what follows, which waits */
-    const int parts = (int)a->parts;
+    const int parts = (int)a->parts, n = (int)part.w;
+    FN(load)(x + part.x, 1, n, v); /* before what follows, which waits */
     float2 s = (float2)(0.0f);
     if (KIND == 0) {
         for (int i = LANE; i < parts; i += WG)
@@ -245,17 +247,17 @@ void FN(apply_body)(ulong group, SRC x, SRC weight, SRC bias, SRC sums, DST y, c
     }
     s = (float2)(0.0f);
     for (int i = LANE; i < parts; i += WG) {
-        const float n = (float)min((long)a->part_length, a->length - i * a->part_length);
+        const float many = (float)min((long)a->part_length, a->length - i * a->part_length);
         const float d = (of[3 * i] - pivot) + of[3 * i + 1];
-        s += (float2)(n * d, fma(n * d, d, of[3 * i + 2]));
+        s += (float2)(many * d, fma(many * d, d, of[3 * i + 2]));
     }
     s = FN(share)(s, buf);
     const float count = (float)a->length;
     NORM_SCALE(float, s.x, s.y, count, a->eps, shift)
-    for (long block = 0; block < part.w; block += LANES * KEPT) {
+    for (int block = 0; block < n; block += LANES * KEPT) {
         if (block)
-            FN(load)(x + part.x + block, 1, 0, part.w - block, v);
-        FN(write)(v, weight + m * a->channels, bias + m * a->channels, y + part.y + block, 1, 0, part.w - block,
+            FN(load)(x + part.x + block, 1, n - block, v);
+        FN(write)(v, weight + m * a->channels, bias + m * a->channels, y + part.y + block, 1, n - block,
                   (INDEX)(part.z + block), pivot, shift, scale, a);
     }
 }

@@ -220,17 +220,18 @@ def test_a_mask_of_windows_beside_runs_of_items(device):
     assert _merged(device, net) == [OP]
 
 
+@pytest.mark.parametrize("width", [7, 12])
 @pytest.mark.parametrize("batch", [1, 2])
-def test_channels_of_a_convolution(device, batch):
+def test_channels_of_a_convolution(device, batch, width):
     """Rows are pixels, which lie side by side; columns are channels."""
     net = Heads()
     net.rank = 4
-    x = net.input("x", batch, 5, 6, 7)
-    qkv = net.layer("reshape", "heads", net.conv("in", x, 3 * H * D, 1), shape=(batch, H, 3 * D, 42))
+    x = net.input("x", batch, 5, 6, width)
+    qkv = net.layer("reshape", "heads", net.conv("in", x, 3 * H * D, 1), shape=(batch, H, 3 * D, 6 * width))
     parts = net.graph.node("split", "split", [qkv], {"sizes": (D, D, D), "dim": 2})
     net.q, net.k, net.v = (net.turned(part) for part in parts)
     y = net.turned(net.weighted(net.scores()))
-    net.output(net.conv("out", net.layer("reshape", "map", y, shape=(batch, H * D, 6, 7)), 9, 1))
+    net.output(net.conv("out", net.layer("reshape", "map", y, shape=(batch, H * D, 6, width)), 9, 1))
     assert _merged(device, net) == ["conv", OP, "conv"]
 
 

@@ -7,7 +7,8 @@ enum {
     WARP = 32,
     ROWS = 16,
     STEP = 8,
-    MOST_COLUMNS = 128 /* of a warp */,
+    MOST_COLUMNS = 128, /* of a warp that shares them with others */
+    OWN_COLUMNS = 64,   /* of one that has them all: more and registers spill */
     BLOCK = 32,
     WARPS_A_UNIT = 8
 };
@@ -73,11 +74,18 @@ static int steps_of(int columns)
                        : 1;
 }
 
+/* Whether positions of k and v lie side by side, and by fours: how far apart other things are. */
+static bool by_positions(const struct attention_args *a)
+{
+    const i64 apart = a->k[0] | a->k[1] | a->k[3] | a->k[4] | a->v[0] | a->v[1] | a->v[3] | a->v[4];
+    return a->k[2] == 1 && a->v[2] == 1 && (apart | a->s) % 4 == 0;
+}
+
 static void emit_products(const struct problem *p, struct emit *e, int products)
 {
     const struct attention_args a = attention_args_of(p);
     const size_t tiles = (size_t)a.n * (size_t)a.heads * ceil_div((size_t)a.l, ROWS);
-    const bool columns = a.d > MOST_COLUMNS || a.e > MOST_COLUMNS; /* are shared by the warps */
+    const bool columns = a.d > OWN_COLUMNS || a.e > OWN_COLUMNS; /* are shared by the warps */
     const int split = columns ? 1 : split_of(p, &a, tiles), across = columns ? WARPS : 1;
     const struct attention_mma_args ma = {
         .attention = a,
@@ -94,6 +102,8 @@ static void emit_products(const struct problem *p, struct emit *e, int products)
     step_define(s, "NE", steps_of((int)ceil_div((size_t)a.e, (size_t)across)));
     if (columns)
         step_define(s, "COLUMNS", 1);
+    if (by_positions(&a))
+        step_define(s, "POSITIONS", 1);
     if (p->out[0].cores != 0.0f) {
         step_define(s, "CORES", 1);
         step_define(s, "PAIRS", p->out[0].pairs);

@@ -82,11 +82,26 @@ struct softmax_args softmax_rows_of(const struct problem *p)
 
 /* ---- work-items that share rows ------------------------------------------------------------------------------- */
 
-enum { LEAST_LANES = 8, KEPT = 16, MANY_KEPT = 32, LEAST_TILE = 4, WIDE_TILE = 32 };
+enum {
+    LEAST_LANES = 8,
+    KEPT = 16,
+    MANY_KEPT = 32,
+    LEAST_TILE = 4,
+    WIDE_TILE = 32,
+    KEPT_A_COLUMN = 2, /* of larger groups: what a work-item waits for at once by the columns of a tile */
+    MOST_GROUP = 512,
+    GROUPS_A_UNIT = 1
+};
 
-static struct lanes tiles_of(const struct problem *p, int tile, int64_t inner, int64_t length)
+/* Whether a device runs groups twice as large, which kernels for one launch may be. */
+static bool doubles(const struct problem *p, size_t group)
 {
-    struct lanes l = {.columns = true, .lanes = (int)any_group_size(p) / tile, .kept = KEPT};
+    return 2 * group <= MOST_GROUP && 2 * group <= p->device->max_group_size;
+}
+
+static struct lanes tiles_of(size_t group, int tile, int64_t inner, int64_t length)
+{
+    struct lanes l = {.columns = true, .lanes = (int)group / tile, .kept = KEPT, .group = group};
     if (length > l.lanes * l.kept)
         l.kept = MANY_KEPT;
     l.loops = length > l.lanes * l.kept;
@@ -96,20 +111,22 @@ static struct lanes tiles_of(const struct problem *p, int tile, int64_t inner, i
 
 struct lanes lanes_wide(const struct problem *p, int64_t inner, int64_t length)
 {
-    return tiles_of(p, WIDE_TILE, inner, length);
+    return tiles_of(any_group_size(p), WIDE_TILE, inner, length);
 }
 
 /* Narrow tiles give a column many work-items, with few elements each to wait for, and a map many groups; wide ones
- * read more neighbours at once. */
+ * read more neighbours at once. Columns that the narrowest would read twice get larger groups. */
 static struct lanes columns_of(const struct problem *p, int64_t middle, int64_t inner, int64_t length)
 {
-    const int wg = (int)any_group_size(p);
+    size_t group = any_group_size(p);
     const size_t units = device_units(p->device);
-    int tile = wg;
-    while (tile > LEAST_TILE && (length > (int64_t)wg / tile * KEPT ||
+    int tile = (int)group;
+    while (tile > LEAST_TILE && (length > (int64_t)group / tile * KEPT ||
                                  (size_t)middle * ceil_div((size_t)inner, (size_t)tile) < units))
         tile /= 2;
-    return tiles_of(p, tile, inner, length);
+    while (length > (int64_t)group / tile * MANY_KEPT && doubles(p, group))
+        group *= 2;
+    return tiles_of(group, tile, inner, length);
 }
 
 struct lanes lanes_of(const struct problem *p, bool columns, int64_t middle, int64_t inner, int64_t length)
@@ -117,7 +134,7 @@ struct lanes lanes_of(const struct problem *p, bool columns, int64_t middle, int
     if (columns)
         return columns_of(p, middle, inner, length);
     const int wg = (int)any_group_size(p);
-    struct lanes l = {.lanes = wg < LEAST_LANES ? wg : LEAST_LANES, .kept = KEPT};
+    struct lanes l = {.lanes = wg < LEAST_LANES ? wg : LEAST_LANES, .kept = KEPT, .group = (size_t)wg};
     while (l.lanes < wg && length > l.lanes * l.kept) /* what they share goes through local memory */
         l.lanes *= 2;
     if (length > l.lanes * l.kept)
@@ -126,21 +143,32 @@ struct lanes lanes_of(const struct problem *p, bool columns, int64_t middle, int
     return l;
 }
 
-size_t lanes_groups(const struct problem *p, const struct lanes *l, int64_t rows)
+void lanes_widen(const struct problem *p, struct lanes *l, int64_t rows, int64_t inner)
 {
-    return l->columns ? (size_t)(rows * l->tiles)
-                      : ceil_div((size_t)rows, any_group_size(p) / (size_t)l->lanes);
+    const size_t wanted = GROUPS_A_UNIT * device_units(p->device);
+    size_t tile = l->group / (size_t)l->lanes;
+    while (l->columns && tile < (size_t)l->kept / KEPT_A_COLUMN && (size_t)inner > 2 * tile &&
+           doubles(p, l->group) && (size_t)rows * ceil_div((size_t)inner, 2 * tile) >= wanted) {
+        tile *= 2;
+        l->group *= 2;
+    }
+    if (l->columns)
+        l->tiles = (int64_t)ceil_div((size_t)inner, tile);
 }
 
-struct step *lanes_emit(const struct problem *p, struct emit *e, const char *file, const char *entry,
-                        size_t groups, const struct lanes *l, int64_t length)
+size_t lanes_groups(const struct lanes *l, int64_t rows)
 {
-    const size_t wg = any_group_size(p);
-    struct step *s = emit_step(e, file, entry, groups, wg);
+    return l->columns ? (size_t)(rows * l->tiles) : ceil_div((size_t)rows, l->group / (size_t)l->lanes);
+}
+
+struct step *lanes_emit(struct emit *e, const char *file, const char *entry, size_t groups,
+                        const struct lanes *l, int64_t length)
+{
+    struct step *s = emit_step(e, file, entry, groups, l->group);
     step_define(s, "COLUMNS", l->columns);
     step_define(s, "LANES", l->lanes);
     step_define(s, "KEPT", l->kept);
     step_define(s, "LOOPS", l->loops);
-    step_define_id(s, "INDEX", groups * wg <= UINT32_MAX && length <= UINT32_MAX ? "uint" : "ulong");
+    step_define_id(s, "INDEX", groups * l->group <= UINT32_MAX && length <= UINT32_MAX ? "uint" : "ulong");
     return s;
 }

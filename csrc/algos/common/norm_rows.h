@@ -39,18 +39,22 @@ struct softmax_args softmax_rows_of(const struct problem *p);
 /* How work-items share rows (kernels/norm_reduce/lanes.clh). */
 struct lanes {
     int lanes, kept;
+    size_t group; /* work-items */
     bool columns, loops;
     int64_t tiles; /* of columns: those of a row of them */
 };
 /* For `middle` rows an item of `length` elements, `inner` of each side by side; it does not depend on the batch, since
  * sums depend on it. */
 struct lanes lanes_of(const struct problem *p, bool columns, int64_t middle, int64_t inner, int64_t length);
-/* The same with wide tiles, for columns that are cut into parts. */
+/* Groups that are larger, for more columns side by side, where there are enough of them for all multiprocessors; who shares
+ * a row stays as it is. `rows`: of `inner` columns each. */
+void lanes_widen(const struct problem *p, struct lanes *l, int64_t rows, int64_t inner);
+/* The same as lanes_of() with wide tiles, for columns that are cut into parts. */
 struct lanes lanes_wide(const struct problem *p, int64_t inner, int64_t length);
 /* Groups for `rows` rows; of columns, those that `inner` ones are not counted in. */
-size_t lanes_groups(const struct problem *p, const struct lanes *l, int64_t rows);
+size_t lanes_groups(const struct lanes *l, int64_t rows);
 /* A step with the defines of lanes.clh, and INDEX for groups and for `length`. */
-struct step *lanes_emit(const struct problem *p, struct emit *e, const char *file, const char *entry,
-                        size_t groups, const struct lanes *l, int64_t length);
+struct step *lanes_emit(struct emit *e, const char *file, const char *entry, size_t groups,
+                        const struct lanes *l, int64_t length);
 
 #endif

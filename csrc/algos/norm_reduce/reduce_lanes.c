@@ -39,7 +39,7 @@ static struct reduction cut_reduction(const struct problem *p)
     struct reduction r = walks_of(p);
     const struct lanes l = shares_of(p, &r);
     const int64_t rows = r.columns ? r.outputs / r.args.size[r.args.kept - 1] : r.outputs;
-    const int64_t groups = (int64_t)lanes_groups(p, &l, rows), block = (int64_t)l.lanes * l.kept;
+    const int64_t groups = (int64_t)lanes_groups(&l, rows), block = (int64_t)l.lanes * l.kept;
     const int64_t units = (int64_t)device_units(p->device);
     if (!l.loops)
         return r;
@@ -56,7 +56,7 @@ static void emit_pass(const struct problem *p, struct emit *e, const struct redu
     const struct lanes l = shares_of(p, r);
     struct lanes_reduce_args a = reduction_lanes_args(r);
     a.pieces = l.tiles;
-    struct step *s = lanes_emit(p, e, "reduce_lanes", "main", lanes_groups(p, &l, a.rows), &l, a.rows);
+    struct step *s = lanes_emit(e, "reduce_lanes", "main", lanes_groups(&l, a.rows), &l, a.rows);
     step_define_id(s, "RED", red);
     step_read(s, from);
     step_write(s, to);

@@ -43,7 +43,7 @@ static int vector_of(const struct norm_vector_args *a)
 static struct step *start(const struct problem *p, struct emit *e, const char *entry, size_t groups,
                           const struct lanes *l, const struct norm_vector_args *a)
 {
-    struct step *s = lanes_emit(p, e, "rows_norm_lanes", entry, groups, l, a->length);
+    struct step *s = lanes_emit(e, "rows_norm_lanes", entry, groups, l, a->length);
     step_define(s, "KIND", norm_kind(p));
     step_define(s, "VEC", vector_of(a));
     step_read(s, p->in[0].view);
@@ -52,7 +52,7 @@ static struct step *start(const struct problem *p, struct emit *e, const char *e
 
 static void emit_parts(const struct problem *p, struct emit *e, struct norm_vector_args *a)
 {
-    const struct lanes l = {.lanes = (int)any_group_size(p), .kept = PART_KEPT};
+    const struct lanes l = {.lanes = (int)any_group_size(p), .kept = PART_KEPT, .group = any_group_size(p)};
     const size_t chunk = (size_t)(l.lanes * l.kept), groups = (size_t)(a->rows * a->parts);
     a->part_length = (int64_t)round_up(ceil_div((size_t)a->length, (size_t)a->parts), chunk);
     const int sums = emit_workspace(e, workspace(p));
@@ -68,10 +68,11 @@ static void emit(const struct problem *p, struct emit *e)
         emit_parts(p, e, &a);
         return;
     }
-    const struct lanes l = lanes_of(p, by_columns(&a), a.middle, a.inner, a.length);
+    struct lanes l = lanes_of(p, by_columns(&a), a.middle, a.inner, a.length);
+    lanes_widen(p, &l, a.rows, a.inner);
     if (l.columns)
         a.parts = l.tiles;
-    norm_finish(p, start(p, e, "main", lanes_groups(p, &l, a.rows), &l, &a), &a, VIEW_NONE);
+    norm_finish(p, start(p, e, "main", lanes_groups(&l, a.rows), &l, &a), &a, VIEW_NONE);
 }
 
 #define LANES_ALGO(op)                                                             \

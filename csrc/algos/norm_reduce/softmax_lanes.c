@@ -4,9 +4,10 @@
 static void emit_softmax(const struct problem *p, struct emit *e, bool logarithm)
 {
     struct softmax_args a = softmax_rows_of(p);
-    const struct lanes l = lanes_of(p, !ROWS_ARE_CONTIGUOUS(&a), a.middle, a.inner, a.length);
+    struct lanes l = lanes_of(p, !ROWS_ARE_CONTIGUOUS(&a), a.middle, a.inner, a.length);
+    lanes_widen(p, &l, a.rows, a.inner);
     a.pieces = l.tiles;
-    struct step *s = lanes_emit(p, e, "softmax_lanes", "main", lanes_groups(p, &l, a.rows), &l, a.length);
+    struct step *s = lanes_emit(e, "softmax_lanes", "main", lanes_groups(&l, a.rows), &l, a.length);
     softmax_finish(p, s, &a, logarithm);
 }
 
