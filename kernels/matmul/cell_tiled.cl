@@ -74,8 +74,7 @@ void FN(multiply)(float sum[TB][GATES], const local float *ws, const local float
     }
 }
 
-#define CELL_SIGMOID(v) act_sigmoid(v, 0.0f, 0.0f)
-#define CELL_TANH(v) act_tanh(v, 0.0f, 0.0f)
+#include "matmul/gates.clh"
 
 void FN(body)(ulong group, SRC x, SRC h, SRC c, SRC w, SRC b, DST y, DST d, const struct cell_args *a,
               local float4 *scratch)
@@ -84,9 +83,12 @@ void FN(body)(ulong group, SRC x, SRC h, SRC c, SRC w, SRC b, DST y, DST d, cons
     const int u0 = (int)(group % across) * UNITS, m0 = (int)(group / across) * ROWS;
     const int u = LANE % UNITS, row = LANE / UNITS, unit = min(u0 + u, size - 1);
     local float *ws = (local float *)scratch, *hs = ws + DEPTH * APART_W;
-    float wv[EACH_W], hv[EACH_H], sum[TB][GATES], given[TB][GATES], before[TB];
+    float wv[EACH_W], hv[EACH_H], sum[TB][GATES], given[TB][GATES], bias[GATES], before[TB];
     w += u0 * a->w_n;
     FN(fetch)(wv, hv, w, h + m0 * a->h_n, 0, size - u0, a->n - m0, a);
+#pragma unroll
+    for (int g = 0; g < GATES; g++)
+        bias[g] = GATES == 3 ? b[g * size + unit] : 0.0f;
 #pragma unroll
     for (int t = 0; t < TB; t++) {
         const long m = min(m0 + row + t * DOWN, a->n - 1);
@@ -107,19 +109,10 @@ void FN(body)(ulong group, SRC x, SRC h, SRC c, SRC w, SRC b, DST y, DST d, cons
 #pragma unroll
     for (int t = 0; t < TB; t++) {
         const long m = m0 + row + t * DOWN;
-        const float *s = sum[t], *v = given[t];
-#if GATES == 4
-        const float in = CELL_SIGMOID(s[0] + v[0]), out = CELL_SIGMOID(s[1] + v[1]), kept = CELL_SIGMOID(s[2] + v[2]);
-        const float cell = kept * before[t] + in * CELL_TANH(s[3] + v[3]);
-        const float result = out * CELL_TANH(cell);
-#else
-        const float stays = CELL_SIGMOID(s[0] + b[unit] + v[0]), seen = CELL_SIGMOID(s[1] + b[size + unit] + v[1]);
-        const float fresh = CELL_TANH(seen * (s[2] + b[2 * size + unit]) + v[2]);
-        const float result = fresh + stays * (before[t] - fresh);
-#endif
+        const float result = NEXT_STATE(sum[t], given[t], bias, &before[t]);
         if (m < a->n && u0 + u < size) {
 #if GATES == 4
-            d[m * a->d_n + unit] = cell;
+            d[m * a->d_n + unit] = before[t];
 #endif
             y[m * a->y_n + unit] = result;
         }

@@ -34,8 +34,7 @@
 #define QUADS (DEPTH / PARTS / 4)             /* of a work-item's part of the state */
 #define EACH ((TB + PARTS - 1) / PARTS)       /* results of a work-item; */
 #define OWNS(t) (TB % PARTS == 0 || (t) < TB) /* of few rows some have none */
-#define CELL_SIGMOID(v) act_sigmoid(v, 0.0f, 0.0f)
-#define CELL_TANH(v) act_tanh(v, 0.0f, 0.0f)
+#include "matmul/gates.clh"
 
 /* The sums of a work-item's unit over its part of each row of the state. */
 void FN(multiply)(local float4 *sums, const local float4 *state, const float4 wv[GATES][QUADS])
@@ -66,22 +65,6 @@ void FN(ask)(float given[EACH][GATES], SRC x, long at, const long row[EACH], con
 #pragma unroll
         for (int g = 0; g < GATES; g++)
             given[i][g] = x[(at + row[i]) * a->x_n + g * a->size];
-}
-
-/* The new state; of an LSTM *kept is c, of a GRU the old state. */
-float FN(apply)(float4 v, const float given[GATES], const float bias[GATES], float *kept)
-{
-#if GATES == 4
-    const float in = CELL_SIGMOID(v.x + given[0]), out = CELL_SIGMOID(v.y + given[1]);
-    const float stays = CELL_SIGMOID(v.z + given[2]);
-    *kept = stays * *kept + in * CELL_TANH(v.w + given[3]);
-    return out * CELL_TANH(*kept);
-#else
-    const float stays = CELL_SIGMOID(v.x + bias[0] + given[0]), seen = CELL_SIGMOID(v.y + bias[1] + given[1]);
-    const float fresh = CELL_TANH(seen * (v.z + bias[2]) + given[2]);
-    *kept = fresh + stays * (*kept - fresh);
-    return *kept;
-#endif
 }
 
 void FN(body)(ulong group, SRC x, SRC h, SRC c, SRC w, SRC b, DST y, DST d, const struct sequence_args *a,
@@ -130,7 +113,8 @@ void FN(body)(ulong group, SRC x, SRC h, SRC c, SRC w, SRC b, DST y, DST d, cons
             if (OWNS(t)) {
                 const local float4 *sum = scratch + t * DEPTH + u;
                 const float4 v = (sum[0] + sum[TB * DEPTH]) + (sum[2 * TB * DEPTH] + sum[3 * TB * DEPTH]);
-                const float result = FN(apply)(v, given[i], bias, &kept[i]);
+                const float gates[4] = {v.x, v.y, v.z, v.w};
+                const float result = NEXT_STATE(gates, given[i], bias, &kept[i]);
                 if (row0 + t < a->n && u < size) {
                     state[t * DEPTH + u] = result;
                     y[(at + row[i]) * a->y_n + u] = result;

@@ -19,8 +19,7 @@
 #ifndef GATES
 #define GATES 4
 #endif
-#define CELL_SIGMOID(v) act_sigmoid(v, 0.0f, 0.0f)
-#define CELL_TANH(v) act_tanh(v, 0.0f, 0.0f)
+#include "matmul/gates.clh"
 
 /* The state after one step: h -> y, and of an LSTM c -> d, which may be the same memory. Rows of all are at this
  * row. */
@@ -29,23 +28,18 @@ void FN(step)(SRC x, const global float *h, const global float *c, SRC w, SRC b,
 {
     const int size = a->size;
     for (int u = 0; u < size; u++) {
-        float s[GATES];
-        for (int g = 0; g < GATES; g++)
-            s[g] = 0.0f;
+        float sums[GATES], given[GATES], bias[GATES], kept = GATES == 4 ? c[u] : h[u];
+        for (int g = 0; g < GATES; g++) {
+            sums[g] = 0.0f;
+            given[g] = x[g * size + u];
+            bias[g] = GATES == 3 ? b[g * size + u] : 0.0f;
+        }
         for (int k = 0; k < size; k++)
             for (int g = 0; g < GATES; g++)
-                s[g] = fma(h[k], w[(long)(g * size + u) * a->w_n + k], s[g]);
-        SRC v = x + u;
+                sums[g] = fma(h[k], w[(long)(g * size + u) * a->w_n + k], sums[g]);
+        y[u] = NEXT_STATE(sums, given, bias, &kept);
 #if GATES == 4
-        const float in = CELL_SIGMOID(s[0] + v[0]), out = CELL_SIGMOID(s[1] + v[size]);
-        const float kept = CELL_SIGMOID(s[2] + v[2 * size]);
-        const float cell = kept * c[u] + in * CELL_TANH(s[3] + v[3 * size]);
-        d[u] = cell;
-        y[u] = out * CELL_TANH(cell);
-#else
-        const float stays = CELL_SIGMOID(s[0] + b[u] + v[0]), seen = CELL_SIGMOID(s[1] + b[size + u] + v[size]);
-        const float fresh = CELL_TANH(seen * (s[2] + b[2 * size + u]) + v[2 * size]);
-        y[u] = fresh + stays * (h[u] - fresh);
+        d[u] = kept;
 #endif
     }
 }

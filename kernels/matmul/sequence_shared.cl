@@ -43,11 +43,10 @@
 #ifndef BOUND
 #define BOUND 1000
 #endif
+#include "matmul/gates.clh"
 #define UNITS (WG / 32)
 #define FOURS (DEPTH / 128)               /* of a gate's weights that a work-item keeps */
 #define EACH ((TB * DEPTH + WG - 1) / WG) /* numbers of the state that a work-item brings */
-#define CELL_SIGMOID(v) act_sigmoid(v, 0.0f, 0.0f)
-#define CELL_TANH(v) act_tanh(v, 0.0f, 0.0f)
 #define WORD_LOOK(v, p) asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory")
 #define WORD_STORE(p, v) asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory")
 
@@ -102,22 +101,6 @@ void FN(multiply)(float mine[4], const local float4 *state, const float4 wv[GATE
         for (int g = 0; g < GATES; g++)
             mine[g] = lane == t ? s[g] : mine[g];
     }
-}
-
-/* The new state; of an LSTM *kept is c, of a GRU the old state. */
-float FN(apply)(const float v[4], const float given[GATES], const float bias[GATES], float *kept)
-{
-#if GATES == 4
-    const float in = CELL_SIGMOID(v[0] + given[0]), out = CELL_SIGMOID(v[1] + given[1]);
-    const float stays = CELL_SIGMOID(v[2] + given[2]);
-    *kept = stays * *kept + in * CELL_TANH(v[3] + given[3]);
-    return out * CELL_TANH(*kept);
-#else
-    const float stays = CELL_SIGMOID(v[0] + bias[0] + given[0]), seen = CELL_SIGMOID(v[1] + bias[1] + given[1]);
-    const float fresh = CELL_TANH(seen * (v[2] + bias[2]) + given[2]);
-    *kept = fresh + stays * (*kept - fresh);
-    return *kept;
-#endif
 }
 
 /* The last group to end tells whether one waited in vain. */
@@ -213,7 +196,7 @@ void FN(body)(ulong group, SRC x, SRC h, SRC c, SRC w, SRC b, DST y, DST d, glob
         barrier(CLK_LOCAL_MEM_FENCE);
         vain = over[turn] != 0;
         FN(multiply)(sums, (const local float4 *)now, wv, lane);
-        const float result = FN(apply)(sums, given, bias, &before);
+        const float result = NEXT_STATE(sums, given, bias, &before);
         if (owns) {
             const long row = first + lane;
             WORD_STORE(words + s % 2 * set + row * DEPTH + unit, (ulong)(step + 1) << 32 | as_uint(result));
