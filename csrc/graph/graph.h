@@ -134,6 +134,7 @@ struct rewrite_options {
     int override_count;
     int block; /* channels of a block of the device, 0: it has none */
     bool gpu;
+    bool quick;         /* a plan of few and small kernels */
     bool byte_products; /* maps may be bytes (struct device_traits) */
     bool arrivals;      /* a group can tell whether it is the last one to arrive */
     /* work-items of a group that can keep the weights of a recurrent layer in registers, at most; 0: none */

@@ -95,11 +95,18 @@ static struct node *producer_before_moves(const struct rewriter *r, const struct
     return p && p->n_out > 1 && p->epi.add < 0 ? NULL : p;
 }
 
+/* Whether an activation gets kernels of its own for every kind of layer that takes it; limits are numbers to all of them. */
+static bool makes_kernels(const struct epilogue *act)
+{
+    float low = act->p0, high = act->p1;
+    return act_as_clip(act->act, &low, &high) != ACT_clip;
+}
+
 static enum clcnn_status fuse_activation(struct rewriter *r, struct node *n)
 {
     enum clcnn_status st = CLCNN_OK;
     struct epilogue act = {.add = -1};
-    if (!act_of_op(n->op, n->attrs, &act.act, &act.p0, &act.p1))
+    if (!act_of_op(n->op, n->attrs, &act.act, &act.p0, &act.p1) || (r->options->quick && makes_kernels(&act)))
         return CLCNN_OK;
     struct node *p = producer_for(r, n->in[0], n);
     if (p && rewrite_is(p, &op_concat) && parts_can_take(r, p)) {

@@ -1,6 +1,6 @@
 /* rewrite_mean.c: the mean or the maximum of each channel of a map, which exporters write as a reduction, becomes an adaptive
  * pooling to one pixel, and the root of its sum of squares one window of lp_pool: these have algorithms for channel blocks, and
- * write no squares. */
+ * write no squares. The pooling of a map that was turned from [N, pixels.., C] is a reduction, which needs no turning. */
 #include "graph/match.h"
 
 #include <stdlib.h>
@@ -29,6 +29,63 @@ static enum clcnn_status match_reduction(struct rewriter *r, struct node *n, con
     const struct op_def *from = n->op;
     n->op = pool;
     return rewrite_note(r, "turn %s %s over pixels into %s", from->name, n->name, pool->name);
+}
+
+/* Whether n turns [N, pixels.., C] to [N, C, pixels..]. */
+static bool brings_channels_first(const struct rewriter *r, const struct node *n)
+{
+    const struct ints *perm = &((const struct axes_attrs *)n->attrs)->axes;
+    if (!rewrite_is(n, &op_transpose) || perm->n < 3 || perm->v[0] != 0 || perm->v[1] != perm->n - 1)
+        return false;
+    for (int d = 2; d < perm->n; d++)
+        if (perm->v[d] != d - 1)
+            return false;
+    return !rewrite_is_overridden(r, n);
+}
+
+static bool pools_all(const struct rewriter *r, const struct node *n)
+{
+    const struct clcnn_shape *y = &r->g->values[n->out[0]].shape;
+    return y->rank >= 3 && shape_count_from(y, 2) == 1 && n->epi.add < 0 && n->epi.act == ACT_none;
+}
+
+/* The turning becomes the reduction, and the pooling a reshape of it. */
+static enum clcnn_status match_turned(struct rewriter *r, struct node *pool, const struct op_def *reduction)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct node *turn = rewrite_sole_producer(r, pool->in[0]);
+    struct reduce_attrs *reduce = NULL;
+    struct shape_attrs *flat = NULL;
+    if (!turn || !brings_channels_first(r, turn) || !pools_all(r, pool) || rewrite_is_overridden(r, pool))
+        return CLCNN_OK;
+    struct clcnn_shape *between = &r->g->values[pool->in[0]].shape, *y = &r->g->values[pool->out[0]].shape;
+    TRY(rewrite_note(r, "reduce before transpose %s, which %s %s needs no more", turn->name, pool->op->name,
+                     pool->name));
+    reduce = clcnn_calloc(1, sizeof *reduce);
+    flat = clcnn_calloc(1, sizeof *flat);
+    if (!reduce || !flat)
+        TRY(clcnn_fail_mem(r->err, sizeof *reduce));
+    reduce->keepdims = 1;
+    reduce->axes.n = between->rank - 2;
+    flat->shape.n = y->rank;
+    for (int d = 0; d < y->rank; d++)
+        flat->shape.v[d] = y->dim[d];
+    for (int d = 1; d < between->rank; d++)
+        between->dim[d] = 1;
+    between->dim[between->rank - 1] = y->dim[1];
+    for (int d = 0; d < reduce->axes.n; d++)
+        reduce->axes.v[d] = 1 + d;
+    free(turn->attrs);
+    free(pool->attrs);
+    turn->op = reduction;
+    turn->attrs = reduce;
+    pool->op = &op_reshape;
+    pool->attrs = flat;
+    return CLCNN_OK;
+done:
+    free(reduce);
+    free(flat);
+    return st;
 }
 
 static enum clcnn_status match_norm(struct rewriter *r, struct node *root)
@@ -65,6 +122,10 @@ enum clcnn_status rewrite_mean_to_pool(struct rewriter *r)
             TRY(match_reduction(r, n, &op_adaptive_avg_pool));
         else if (!n->dead && rewrite_is(n, &op_reduce_max))
             TRY(match_reduction(r, n, &op_adaptive_max_pool));
+        else if (!n->dead && rewrite_is(n, &op_adaptive_avg_pool))
+            TRY(match_turned(r, n, &op_reduce_mean));
+        else if (!n->dead && rewrite_is(n, &op_adaptive_max_pool))
+            TRY(match_turned(r, n, &op_reduce_max));
         else if (!n->dead && rewrite_is(n, &op_sqrt))
             TRY(match_norm(r, n));
     }

@@ -102,6 +102,7 @@ static enum clcnn_status rewrite(struct blueprint *bp, const struct clcnn_graph 
         .override_count = options->override_count,
         .block = traits.channel_block,
         .gpu = !cpu_device(&bp->dev->info),
+        .quick = options->quick,
         .byte_products = traits.byte_products,
         .arrivals = traits.tensor_cores,
         .keepers = traits.integrated_gpu ? 0 : bp->dev->info.max_group_size,

@@ -19,6 +19,12 @@ from helpers import python
 from runner import has_blocks
 
 SHAPE = (2, 3, 40, 36)
+
+
+def numbers(shape: tuple[int, ...]) -> np.ndarray:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+
+
 BUILD_FAILURE = -11
 
 
@@ -100,6 +106,27 @@ def test_linear_layers_begin_with_panels(device: _core.Device) -> None:
             chosen[quick] = {layer["layer"]: layer["algo"] for layer in plan.layers()}
     assert chosen[True]["rows"] == "panels" and chosen[False]["rows"] in ("strassen", "panels")
     assert chosen[True]["row"] != "fixed" and chosen[False]["row"] == "fixed"
+
+
+def test_the_first_plan_has_fewer_kernels(device: _core.Device) -> None:
+    """Functions that would make kernels of their own are layers, and patches are rows where others are."""
+    if not has_blocks(device):
+        pytest.skip("GPUs have no first plan")
+    graph = clcnn.Graph()
+    x = graph.apply(
+        "conv", graph.input("x", (1, 3, 32, 48)), numbers((32, 3, 4, 4)), name="patches", stride=4
+    )
+    x = graph.apply("transpose", graph.apply("reshape", x, shape=(1, 32, 96)), perm=(0, 2, 1))
+    x = graph.apply("gelu", graph.apply("linear", x, numbers((64, 32)), name="wide"), name="gelu")
+    graph.output(graph.apply("relu", graph.apply("linear", x, numbers((24, 64)), name="rows")))
+    data, results, chosen = numbers((1, 3, 32, 48)), [], {}
+    for quick in (True, False):
+        with _core.Plan(device, graph._core, quick=quick) as plan:
+            results.append(plan.run([data])[0])
+            chosen[quick] = [layer["op"] for layer in plan.layers() if layer["op"] != "transpose"]
+    assert chosen[True] == ["linear", "linear", "gelu", "linear"]
+    assert "conv" in chosen[False] and "gelu" not in chosen[False]
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-4, atol=1e-5)
 
 
 def test_threads_run_while_it_changes(net: Net, device: _core.Device) -> None:

@@ -450,6 +450,21 @@ def test_the_mean_or_maximum_of_pixels_becomes_a_pooling(device, shape, axes, op
     assert [row["op"] for row in Both(device, net).layers] == [pool]
 
 
+@pytest.mark.parametrize("shape", [(2, 5, 7, 19), (3, 9, 5)])
+@pytest.mark.parametrize(
+    ("pool", "op"), [("adaptive_avg_pool", "reduce_mean"), ("adaptive_max_pool", "reduce_max")]
+)
+@pytest.mark.parametrize("order", ["channels first", "another"])
+def test_the_pooling_of_a_turned_map_is_a_reduction(device, shape, pool, op, order):
+    last = len(shape) - 1
+    perm = (0, last, *range(1, last)) if order == "channels first" else (last, 0, *range(1, last))
+    net = Net()
+    x = net.layer("transpose", "turned", net.input("x", *shape), perm=perm)
+    net.output(net.layer("flatten", "flat", net.layer(pool, "all", x, output_size=1)))
+    ops = [row["op"] for row in Both(device, net).layers]
+    assert (ops == [op]) == (order == "channels first")
+
+
 @pytest.mark.parametrize(
     "attrs", [{"axes": (2,)}, {"axes": (1, 2)}, {"axes": (1, 2, 3)}, {"axes": (2, 3), "keepdims": 0}, {}]
 )

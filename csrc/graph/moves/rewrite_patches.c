@@ -42,7 +42,7 @@ static bool is_patches(const struct rewriter *r, const struct node *n, struct pa
             (a->dilation.v[d] != 1 && p->ker[d] != 1) || p->out[d] * p->ker[d] != x->dim[2 + d])
             return false;
     }
-    return p->count > 1 && p->depth >= (r->options->gpu ? DEEP_GPU : DEEP_CPU);
+    return p->count > 1;
 }
 
 /* The patches of x as rows [N][P Q][C r s]. */
@@ -94,13 +94,26 @@ done:
     return st;
 }
 
+/* Whether other layers are products of rows that stay such. */
+static bool has_rows(const struct rewriter *r)
+{
+    for (int i = 0; i < r->g->n_nodes; i++) {
+        const struct node *n = &r->g->nodes[i];
+        if (!n->dead && rewrite_is(n, &op_linear) && r->g->values[n->in[0]].shape.rank > 2)
+            return true;
+    }
+    return false;
+}
+
 enum clcnn_status rewrite_patches_to_rows(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
     struct places places = places_of(r);
     struct patches p;
+    /* where few kernels are wanted, one that is there anyway is better than the best one */
+    const int least = r->options->quick && has_rows(r) ? 1 : r->options->gpu ? DEEP_GPU : DEEP_CPU;
     for (int i = 0; i < places.nodes; i++) {
-        if (!is_patches(r, &r->g->nodes[i], &p))
+        if (!is_patches(r, &r->g->nodes[i], &p) || p.depth < least)
             continue;
         TRY(to_linear(r, i, &p));
         TRY(places_add(r, &places, i));
