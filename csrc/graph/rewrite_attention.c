@@ -2,10 +2,10 @@
  *
  *   matmul(q, k^T) [* or / a number] [+ masks] -> softmax along the last dimension -> matmul with v
  *
- * The scores may change their shape on the way, and nothing else may read them. q and k may be scaled. What only moves
- * the elements of q, k, v and of the result is left out, too: the operands become views. So do two masks where rows of k
- * are numbers of two digits, and each mask is one for all values of a digit (positions in a map that are relative along its
- * height and its width). */
+ * The scores may change their shape on the way, and nothing else may read them. q and k may be scaled, and one head of k or v may
+ * be for all heads of q (multi-query attention: Shazeer 2019). What only moves the elements of q, k, v and of the result is left
+ * out, too: the operands become views. So do two masks where rows of k are numbers of two digits, and each mask is one for all
+ * values of a digit (positions in a map that are relative along its height and its width). */
 #include "graph/match.h"
 #include "graph/rewrite_attention.h"
 
@@ -73,13 +73,13 @@ static bool find_scores(const struct rewriter *r, int value, struct attention *a
     return find_scores(r, n->in[x], a);
 }
 
-/* Two operands with the same leading dimensions, and the result's. */
+/* Two operands with the same leading dimensions, and the result's; the second one may be for all heads of an item. */
 static bool is_batched(const struct rewriter *r, const struct node *n)
 {
     const struct clcnn_shape *a = &r->g->values[n->in[0]].shape, *b = &r->g->values[n->in[1]].shape;
     bool same = a->rank == b->rank && a->rank >= 2;
     for (int i = 0; same && i < a->rank - 2; i++)
-        same = a->dim[i] == b->dim[i];
+        same = a->dim[i] == b->dim[i] || (a->rank == 4 && i == 1 && b->dim[i] == 1);
     return same;
 }
 

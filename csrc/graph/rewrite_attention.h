@@ -29,8 +29,8 @@ struct attention {
 };
 
 /* Matrices one after the other: `turned`, the operand's rows are their columns. */
-struct value_view attention_matrices(const struct attention *a, int value, int64_t rows, int64_t columns,
-                                     bool turned);
+struct value_view attention_matrices(const struct attention *a, int value, int64_t heads, int64_t rows,
+                                     int64_t columns, bool turned);
 /* All operands and the result, as far back and on as they stay such views. */
 bool attention_find_views(const struct rewriter *r, struct attention *a);
 

@@ -127,7 +127,7 @@ static int find_digit(const struct rewriter *r, const struct attention *a, const
 {
     const int32_t *size = a->attrs.size;
     struct view_axis *columns = &view->axis[COLUMN];
-    *view = attention_matrices(a, -1, size[2], size[3], false);
+    *view = attention_matrices(a, -1, size[1], size[2], size[3], false);
     if (r->g->values[m->value].shape.dtype != CLCNN_FLOAT32 ||
         !view_broadcast(r->g, view, &m->scores, m->value) || columns->n != 2)
         return -1;

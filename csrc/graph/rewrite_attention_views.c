@@ -3,12 +3,20 @@
 
 #include <math.h>
 
-struct value_view attention_matrices(const struct attention *a, int value, int64_t rows, int64_t columns,
-                                     bool turned)
+struct value_view attention_matrices(const struct attention *a, int value, int64_t heads, int64_t rows,
+                                     int64_t columns, bool turned)
 {
-    const int64_t matrix = rows * columns, size[] = {a->attrs.size[0], a->attrs.size[1], rows, columns},
-                  stride[] = {matrix * a->attrs.size[1], matrix, turned ? 1 : columns, turned ? rows : 1};
+    const int64_t matrix = rows * columns, size[] = {a->attrs.size[0], heads, rows, columns},
+                  stride[] = {matrix * heads, matrix, turned ? 1 : columns, turned ? rows : 1};
     return view_of(value, size, stride);
+}
+
+/* An operand, of all heads or of one that is for all of them. */
+static struct value_view operand_of(const struct rewriter *r, const struct attention *a, int value,
+                                    int64_t rows, int64_t columns, bool turned)
+{
+    const int64_t matrices = shape_count(&r->g->values[value].shape) / (rows * columns);
+    return attention_matrices(a, value, matrices / a->attrs.size[0], rows, columns, turned);
 }
 
 /* The result may go where the next nodes would bring it. */
@@ -27,10 +35,10 @@ static void step_on(const struct rewriter *r, struct attention *a)
 bool attention_find_views(const struct rewriter *r, struct attention *a)
 {
     const int32_t *size = a->attrs.size;
-    a->operand[Q] = attention_matrices(a, a->scores->in[0], size[2], size[4], false);
-    a->operand[K] = attention_matrices(a, a->scores->in[1], size[3], size[4], true);
-    a->operand[V] = attention_matrices(a, a->product->in[1], size[3], size[5], false);
-    a->result = attention_matrices(a, a->product->out[0], size[2], size[5], false);
+    a->operand[Q] = operand_of(r, a, a->scores->in[0], size[2], size[4], false);
+    a->operand[K] = operand_of(r, a, a->scores->in[1], size[3], size[4], true);
+    a->operand[V] = operand_of(r, a, a->product->in[1], size[3], size[5], false);
+    a->result = attention_matrices(a, a->product->out[0], size[1], size[2], size[5], false);
     a->attrs.run = 1;
     bool taken = view_is_taken(r, &a->attrs.run, &a->result);
     for (int i = Q; i <= V; i++)

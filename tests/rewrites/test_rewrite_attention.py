@@ -235,6 +235,19 @@ def test_channels_of_a_convolution(device, batch, width):
     assert _merged(device, net) == ["conv", OP, "conv"]
 
 
+@pytest.mark.parametrize("shared", ["k", "v", "kv"])
+@pytest.mark.parametrize("turned", [True, False])
+def test_heads_that_share_k_and_v(device, shared, turned):
+    """Multi-query attention: one head of k, of v or of both is for all heads of q."""
+    net = Heads(N, H)
+    for name, rows in (("k", S), ("v", S)):
+        if name in shared:
+            value = net.input(f"one_{name}", N, 1, *((D, rows) if turned else (rows, D)))
+            setattr(net, name, net.turned(value) if turned else value)
+    net.output(net.layer("transpose", "moved", net.weighted(net.scores()), perm=(0, 2, 1, 3)))
+    assert _merged(device, net) == [OP]
+
+
 def test_heads_and_items_change_places(device):
     """As multi-head attention of [L, N, E] writes it: heads and items are one dimension in the products."""
     net = Heads()
