@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -88,7 +89,8 @@ class Walk:
         """All nodes of a graph or function, results into `scope`, those that are its outputs for long."""
         order = list(order)
         last = _last_uses(nodes, order, outputs)
-        passing: dict[str, int] = {}  # bytes of constants that were made here and will be read again
+        # constants that were made here and their bytes, by where they are read last
+        passing: dict[int, list[tuple[str, int]]] = defaultdict(list)
         for position, node in enumerate(functions.resolved(nodes[i], bindings) for i in order):
             before = self.folded
             self.count += 1
@@ -116,9 +118,10 @@ class Walk:
                 if name:
                     scope.names[name] = result
                 if name and self.folded > before and result is not None and result.array is not None:
-                    passing[name] = fold.held_bytes(result.array)
-            for name in [name for name in passing if last.get(name, position) <= position]:
-                self.folded -= passing.pop(name)
+                    until = max(position, last.get(name, position))
+                    passing[until].append((name, fold.held_bytes(result.array)))
+            for name, size in passing.pop(position, ()):
+                self.folded -= size
                 del scope.names[name]
 
     def node(self, node: onnx.NodeProto, scope: Scope, opsets: dict[str, int]) -> Sequence[Operand | None]:

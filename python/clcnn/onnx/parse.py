@@ -18,6 +18,7 @@ import onnx
 from google.protobuf.internal import decoder, wire_format
 from google.protobuf.message import DecodeError
 
+HEAD = 20  # bytes that a tag and a length have at most
 LEAST_MEAN = 1 << 10  # bytes of a record, on average, in a file that is divided
 _GRAPH = onnx.ModelProto.GRAPH_FIELD_NUMBER
 _INITIALIZER = onnx.GraphProto.INITIALIZER_FIELD_NUMBER
@@ -93,10 +94,14 @@ class _Divided:
             self.left -= 1
             if self.left < 0:
                 raise _Indivisible
-            self.file.seek(start)
-            field, kind = wire_format.UnpackTag(self._varint())
-            value = self._varint()
-            content = self.file.tell()
+            head = self._read(start, start + HEAD)
+            try:
+                tag, behind = decoder._DecodeVarint(head, 0)
+                value, behind = decoder._DecodeVarint(head, behind)
+            except IndexError:  # the file ends
+                raise _Indivisible from None
+            field, kind = wire_format.UnpackTag(tag)
+            content = start + behind
             if kind == wire_format.WIRETYPE_LENGTH_DELIMITED:
                 record = _Record(field, start, content, content + value)
             elif kind == wire_format.WIRETYPE_VARINT and field not in (_GRAPH, _INITIALIZER):
@@ -107,12 +112,6 @@ class _Divided:
                 raise _Indivisible
             yield record
             start = record.end
-
-    def _varint(self) -> int:
-        value = decoder._DecodeVarint(self.file)
-        if value is None:  # the file ends
-            raise _Indivisible
-        return int(value)
 
     def _read(self, start: int, end: int) -> bytes:
         self.file.seek(start)
