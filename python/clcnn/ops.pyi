@@ -144,6 +144,7 @@ __all__ = [
     "squeeze",
     "star_relu",
     "sub",
+    "swish",
     "tan",
     "tanh",
     "thresholded_relu",
@@ -1079,6 +1080,12 @@ def sub(
     a: Operand,
     b: Operand,
     *,
+    name: str | None = None,
+) -> Value: ...
+def swish(
+    x: Operand,
+    *,
+    alpha: float = 1.0,
     name: str | None = None,
 ) -> Value: ...
 def tan(
