@@ -18,6 +18,8 @@ bool rewrite_is(const struct node *n, const struct op_def *op);
 bool rewrite_is_reshape(const struct node *n);
 /* A reshape or a transpose. */
 bool rewrite_is_move(const struct node *n);
+/* Whether a transpose brings dimension `from` to place `to` and leaves the others in their order. */
+bool rewrite_brings(const struct ints *perm, int from, int to);
 /* The live node that computes `value`, if nothing else uses the value; NULL otherwise. */
 struct node *rewrite_sole_producer(const struct rewriter *r, int value);
 /* The live node behind `from` that reads `value`, if nothing else uses the value; NULL otherwise. */

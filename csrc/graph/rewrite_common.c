@@ -22,6 +22,18 @@ bool rewrite_is_move(const struct node *n)
     return rewrite_is_reshape(n) || rewrite_is(n, &op_transpose);
 }
 
+bool rewrite_brings(const struct ints *perm, int from, int to)
+{
+    int next = 0;
+    for (int d = 0; d < perm->n; d++) {
+        next += next == from;
+        if (perm->v[d] != (d == to ? from : next))
+            return false;
+        next += d != to;
+    }
+    return true;
+}
+
 bool rewrite_all_equal(const struct ints *list, int32_t wanted)
 {
     for (int i = 0; i < list->n; i++)

@@ -35,12 +35,8 @@ static enum clcnn_status match_reduction(struct rewriter *r, struct node *n, con
 static bool brings_channels_first(const struct rewriter *r, const struct node *n)
 {
     const struct ints *perm = &((const struct axes_attrs *)n->attrs)->axes;
-    if (!rewrite_is(n, &op_transpose) || perm->n < 3 || perm->v[0] != 0 || perm->v[1] != perm->n - 1)
-        return false;
-    for (int d = 2; d < perm->n; d++)
-        if (perm->v[d] != d - 1)
-            return false;
-    return !rewrite_is_overridden(r, n);
+    return rewrite_is(n, &op_transpose) && perm->n >= 3 && rewrite_brings(perm, perm->n - 1, 1) &&
+           !rewrite_is_overridden(r, n);
 }
 
 static bool pools_all(const struct rewriter *r, const struct node *n)

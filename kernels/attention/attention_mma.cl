@@ -57,6 +57,7 @@
 #define AHEAD(row, stride) ((long)(int)(row) * (int)(stride)) /* in one instruction */
 #define MASK_TIMES AHEAD
 #undef KEY
+#undef NUMBER
 #include "attention/attention_mask.clh"
 #define LOG2_E 0x1.715476p+0f
 #define CLEAR(v, count) /* count fragments */                                                                \

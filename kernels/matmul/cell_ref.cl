@@ -56,8 +56,9 @@ void FN(store)(FV v, DST p, int lanes)
     }
 }
 
-#define CELL_SIGMOID(v) VECTOR_ACT(act_sigmoid)(v, 0.0f, 0.0f)
-#define CELL_TANH(v) VECTOR_ACT(act_tanh)(v, 0.0f, 0.0f)
+#define UNITS_OF_GATES FV
+#define GATE_ACT(act) VECTOR_ACT(act)
+#include "matmul/gates.clh"
 
 void FN(body)(ulong group, SRC x, SRC h, SRC c, SRC w, SRC b, DST y, DST d, const struct cell_args *a)
 {
@@ -99,29 +100,19 @@ void FN(body)(ulong group, SRC x, SRC h, SRC c, SRC w, SRC b, DST y, DST d, cons
         const long m = m0 + t;
         if (m >= a->n)
             continue;
-        FV gate[GATES];
+        FV gate[GATES], given[GATES], bias[GATES];
 #pragma unroll
         for (int g = 0; g < GATES; g++) {
             gate[g] = sum[0][g][t];
             if (AT_ONCE > 1)
                 gate[g] += sum[AT_ONCE - 1][g][t];
+            given[g] = FN(load)(x + m * a->x_n + g * size + u, lanes);
+            bias[g] = GATES == 3 ? FN(load)(b + g * size + u, lanes) : (FV)0.0f;
         }
-        SRC xr = x + m * a->x_n + u;
+        FV kept = FN(load)(GATES == 4 ? c + m * a->c_n + u : hr[t] + u, lanes);
+        FN(store)(FN(next)(gate, given, bias, &kept), y + m * a->y_n + u, lanes);
 #if GATES == 4
-        const FV in = CELL_SIGMOID(gate[0] + FN(load)(xr, lanes));
-        const FV out = CELL_SIGMOID(gate[1] + FN(load)(xr + size, lanes));
-        const FV kept = CELL_SIGMOID(gate[2] + FN(load)(xr + 2 * size, lanes));
-        const FV more = CELL_TANH(gate[3] + FN(load)(xr + 3 * size, lanes));
-        const FV cell = kept * FN(load)(c + m * a->c_n + u, lanes) + in * more;
-        FN(store)(cell, d + m * a->d_n + u, lanes);
-        FN(store)(out * CELL_TANH(cell), y + m * a->y_n + u, lanes);
-#else
-        SRC br = b + u;
-        const FV stays = CELL_SIGMOID(gate[0] + FN(load)(br, lanes) + FN(load)(xr, lanes));
-        const FV seen = CELL_SIGMOID(gate[1] + FN(load)(br + size, lanes) + FN(load)(xr + size, lanes));
-        const FV fresh = CELL_TANH(seen * (gate[2] + FN(load)(br + 2 * size, lanes)) + FN(load)(xr + 2 * size, lanes));
-        const FV old = FN(load)(hr[t] + u, lanes);
-        FN(store)(fresh + stays * (old - fresh), y + m * a->y_n + u, lanes);
+        FN(store)(kept, d + m * a->d_n + u, lanes);
 #endif
     }
 }

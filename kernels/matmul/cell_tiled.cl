@@ -109,7 +109,7 @@ void FN(body)(ulong group, SRC x, SRC h, SRC c, SRC w, SRC b, DST y, DST d, cons
 #pragma unroll
     for (int t = 0; t < TB; t++) {
         const long m = m0 + row + t * DOWN;
-        const float result = NEXT_STATE(sum[t], given[t], bias, &before[t]);
+        const float result = FN(next)(sum[t], given[t], bias, &before[t]);
         if (m < a->n && u0 + u < size) {
 #if GATES == 4
             d[m * a->d_n + unit] = before[t];

@@ -114,7 +114,7 @@ void FN(body)(ulong group, SRC x, SRC h, SRC c, SRC w, SRC b, DST y, DST d, cons
                 const local float4 *sum = scratch + t * DEPTH + u;
                 const float4 v = (sum[0] + sum[TB * DEPTH]) + (sum[2 * TB * DEPTH] + sum[3 * TB * DEPTH]);
                 const float gates[4] = {v.x, v.y, v.z, v.w};
-                const float result = NEXT_STATE(gates, given[i], bias, &kept[i]);
+                const float result = FN(next)(gates, given[i], bias, &kept[i]);
                 if (row0 + t < a->n && u < size) {
                     state[t * DEPTH + u] = result;
                     y[(at + row[i]) * a->y_n + u] = result;

@@ -37,7 +37,7 @@ void FN(step)(SRC x, const global float *h, const global float *c, SRC w, SRC b,
         for (int k = 0; k < size; k++)
             for (int g = 0; g < GATES; g++)
                 sums[g] = fma(h[k], w[(long)(g * size + u) * a->w_n + k], sums[g]);
-        y[u] = NEXT_STATE(sums, given, bias, &kept);
+        y[u] = FN(next)(sums, given, bias, &kept);
 #if GATES == 4
         d[u] = kept;
 #endif

@@ -196,7 +196,7 @@ void FN(body)(ulong group, SRC x, SRC h, SRC c, SRC w, SRC b, DST y, DST d, glob
         barrier(CLK_LOCAL_MEM_FENCE);
         vain = over[turn] != 0;
         FN(multiply)(sums, (const local float4 *)now, wv, lane);
-        const float result = NEXT_STATE(sums, given, bias, &before);
+        const float result = FN(next)(sums, given, bias, &before);
         if (owns) {
             const long row = first + lane;
             WORD_STORE(words + s % 2 * set + row * DEPTH + unit, (ulong)(step + 1) << 32 | as_uint(result));

@@ -93,9 +93,9 @@ bool FN(hidden)(float4 box, SRC near, const struct FN(bins) *b, const struct nms
 void FN(keep)(float4 box, DST near, struct FN(bins) *b, const struct nms_sorted_args *s)
 {
     const float of[] = {box.x, box.y, box.z, box.w, (box.z - box.x) * (box.w - box.y)};
-    const int bin = FN(bin_of)(box.x, b);
     if (!(of[4] > 0.0f))
         return;
+    const int bin = FN(bin_of)(box.x, b);
     if (b->used[bin] == V) {
         near[5 * s->padded + b->chunks] = as_float(b->last[bin]);
         for (int i = 0; i < 5; i++)

@@ -19,12 +19,6 @@ from helpers import python
 from runner import has_blocks
 
 SHAPE = (2, 3, 40, 36)
-
-
-def numbers(shape: tuple[int, ...]) -> np.ndarray:
-    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
-
-
 BUILD_FAILURE = -11
 
 
@@ -106,6 +100,10 @@ def test_linear_layers_begin_with_panels(device: _core.Device) -> None:
             chosen[quick] = {layer["layer"]: layer["algo"] for layer in plan.layers()}
     assert chosen[True]["rows"] == "panels" and chosen[False]["rows"] in ("strassen", "panels")
     assert chosen[True]["row"] != "fixed" and chosen[False]["row"] == "fixed"
+
+
+def numbers(shape: tuple[int, ...]) -> np.ndarray:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
 
 
 def test_the_first_plan_has_fewer_kernels(device: _core.Device) -> None:

@@ -89,8 +89,7 @@ enum {
     LEAST_TILE = 4,
     WIDE_TILE = 32,
     KEPT_A_COLUMN = 2, /* of larger groups: what a work-item waits for at once by the columns of a tile */
-    MOST_GROUP = 512,
-    GROUPS_A_UNIT = 1
+    MOST_GROUP = 512
 };
 
 /* Whether a device runs groups twice as large, which kernels for one launch may be. */
@@ -145,15 +144,14 @@ struct lanes lanes_of(const struct problem *p, bool columns, int64_t middle, int
 
 void lanes_widen(const struct problem *p, struct lanes *l, int64_t rows, int64_t inner)
 {
-    const size_t wanted = GROUPS_A_UNIT * device_units(p->device);
     size_t tile = l->group / (size_t)l->lanes;
     while (l->columns && tile < (size_t)l->kept / KEPT_A_COLUMN && (size_t)inner > 2 * tile &&
-           doubles(p, l->group) && (size_t)rows * ceil_div((size_t)inner, 2 * tile) >= wanted) {
+           doubles(p, l->group) &&
+           (size_t)rows * ceil_div((size_t)inner, 2 * tile) >= device_units(p->device)) {
         tile *= 2;
         l->group *= 2;
-    }
-    if (l->columns)
         l->tiles = (int64_t)ceil_div((size_t)inner, tile);
+    }
 }
 
 size_t lanes_groups(const struct lanes *l, int64_t rows)

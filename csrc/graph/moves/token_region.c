@@ -14,19 +14,6 @@ static bool is_map(const struct rewriter *r, int value)
 
 /* ---- moves ------------------------------------------------------------------------------------------------- */
 
-/* Whether a transpose brings dimension `from` to place `to` and leaves the others in their order. */
-static bool brings(const struct ints *perm, int from, int to)
-{
-    int next = 0;
-    for (int d = 0; d < perm->n; d++) {
-        next += next == from;
-        if (perm->v[d] != (d == to ? from : next))
-            return false;
-        next += d != to;
-    }
-    return true;
-}
-
 /* Whether dimension `channels` of a shape has those of the map, what is before it the items and what is behind it the pixels. */
 static bool is_like(const struct clcnn_shape *flat, int channels, const struct clcnn_shape *map)
 {
@@ -44,7 +31,7 @@ static bool turns_to_tokens(const struct rewriter *r, const struct node *n, int 
         return false;
     const struct ints *perm = &((const struct axes_attrs *)n->attrs)->axes;
     const int last = perm->n - 1;
-    return brings(perm, perm->v[last], last) &&
+    return rewrite_brings(perm, perm->v[last], last) &&
            is_like(shape_of(r, n->in[0]), perm->v[last], shape_of(r, map));
 }
 
@@ -58,7 +45,8 @@ int region_tokens(const struct rewriter *r, int map)
     const struct ints *perm = &((const struct axes_attrs *)n->attrs)->axes;
     for (int to = 0; to < perm->n; to++)
         if (perm->v[to] == perm->n - 1)
-            return brings(perm, perm->n - 1, to) && is_like(shape_of(r, n->out[0]), to, shape_of(r, map))
+            return rewrite_brings(perm, perm->n - 1, to) &&
+                           is_like(shape_of(r, n->out[0]), to, shape_of(r, map))
                        ? n->in[0]
                        : -1;
     return -1;
