@@ -104,11 +104,12 @@ struct conv_window_pack_args {
 #define SCALED_BEFORE(phase, pad, stride) (((phase) + (pad)) / (stride))
 struct conv_scaled_args {
     struct conv_args conv;
-    i64 tiles;               /* of all conv groups and blocks of filters */
+    i64 tiles;               /* of all conv groups, blocks of filters and parts of a depth */
     i32 at_once, tiles_each; /* groups; tiles of positions */
     i32 positions, chunks;   /* of all images with their zeros; of a conv group's channels in all planes of a window */
     i32 line[2];             /* rows and columns of an image with its zeros */
     i32 ahead, behind;       /* positions before and behind a tile that its windows see */
+    i32 split_k, share;      /* groups that share a depth, and chunks of each */
 };
 /* Also how conv_filter_sizes and conv_wgmma_pack find filters' largest weights, with all taps together. planes: of a
  * window that is a volume, or phases of a strided one, whose channels lie behind one another plane by plane when

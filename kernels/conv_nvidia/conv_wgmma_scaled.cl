@@ -25,10 +25,12 @@
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_scaled_pack.cl. With DEEP 1 images are one pixel,
  * as rows of linear layers are: the channels of a position are neighbours, not the positions of a channel.
  * Index map: a group computes tiles group, group + at_once, ...; tile = (conv group * tiles of BN positions + tile) *
- * blocks of BM filters + block. Two warpgroups multiply, BN / 2 positions each. Three warps of the third one load
- * pixels, CHANNELS channels at a time, to one of RAW_STAGES, and a work-item of the last warp filters, SLABS taps
- * (single pixels: 16 channels) of a chunk at a time, to one of FILTER_STAGES; the fourth warpgroup makes halves of
- * pixels, in one of HALF_STAGES. Where BN is no multiple of 128 the two that multiply take BM / 2 filters each instead.
+ * blocks of BM filters + block. With SPLIT 1 groups share the depth of a tile: each takes some of its chunks, and the
+ * last one to finish puts their sums together (conv_parts.clh). Two warpgroups multiply, BN / 2 positions each. Three
+ * warps of the third one load pixels, CHANNELS channels at a time, to one of RAW_STAGES, and a work-item of the last
+ * warp filters, SLABS taps (single pixels: 16 channels) of a chunk at a time, to one of FILTER_STAGES; the fourth
+ * warpgroup makes halves of pixels, in one of HALF_STAGES. Where BN is no multiple of 128 the two that multiply take BM
+ * / 2 filters each instead.
  * Work-group: WG. Local memory: stages, scales and barriers, up to 227 KiB (LOCAL_BYTES of wgmma.clh).
  * Defines: WG 512, or 640 with twice as many that make halves (BM 64 and BN up to 256), HIGH and WIDE (up to 7; both 1:
  * single pixels), DEEP 0 or (single pixels) 1, BM filters and BN positions of a tile (64 and 512, 128 and 128 or 256,
@@ -36,8 +38,8 @@
  * positions in local memory, a multiple of 128, BN with single pixels, ADD_STAGES 0 or (single pixels) 1: what is added
  * comes through stages, TOGETHER pixels of a row that are copied at once where they lie on boundaries (1, 2, default 4;
  * lines are multiples of it), STRIDED, VOLUME 0 (default) or (windows) 1, one of them at most, RAGGED 0 (default) or 1:
- * the channels of a conv group are no multiple of CHANNELS, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last
- * eight required. */
+ * the channels of a conv group are no multiple of CHANNELS, SPLIT 0 (default) or 1, where a work-item has at most 64
+ * sums and ADD_STAGES is 0, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last nine required. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #include "common/epilogue.clh"
@@ -59,6 +61,9 @@
 #endif
 #ifndef RAGGED
 #define RAGGED 0
+#endif
+#ifndef SPLIT
+#define SPLIT 0
 #endif
 #ifndef TOGETHER
 #define TOGETHER 4
@@ -94,9 +99,6 @@
 #define PIPELINED_ADD (EPI_ADD == 1 && ADD_STAGES)
 #define ADD_STEPS (PIPELINED_ADD ? BM / CHANNELS : 0)
 #define LATE_ADD (EPI_ADD && !ADD_STAGES)
-#define BATCH (MINE / 8 % 4 == 0 ? 8 : 4) /* results of a position that a work-item stores at once */
-#define EACH (MINE / 8 / (BATCH / 2))     /* batches of a position */
-#define BATCHES (ROWS * 2 * EACH)
 #define SCALES (TAPS == 1 ? BN : SCALED_SCALES)
 #define COPY_REGISTERS 40
 #define MAKE_REGISTERS (MAKERS < 256 && SHARE_FILTERS ? 56 : 88)
@@ -120,6 +122,7 @@
 #define FACTOR_AT (BACK_AT + HALF_STAGES * SCALES * 4)
 #define LARGEST_AT (FACTOR_AT + HALF_STAGES * SCALES * 4)
 #define CHANGED_AT (LARGEST_AT + 3 * SCALED_SCALES * 4)
+#define JOINED 3                    /* of the four words there, the one that tells who puts parts together */
 #define BIASES_AT (CHANGED_AT + 16) /* of two tiles */
 #define BARRIERS_AT (BIASES_AT + 2 * BM * 4)
 #define BYTES (BARRIERS_AT + (RAW_STAGES + HALF_STAGES + FILTER_STAGES) * 16)
@@ -136,16 +139,24 @@ struct FN(bars) FN(bars_at)(uint to)
                              filters, filters + FILTER_STAGES * 8};
 }
 
-/* What a group computes: filters block * BM.. of conv group g, at positions first... */
+/* What a group computes: filters block * BM.. of conv group g, at positions first.., by chunks chunk.. to end, which
+ * are part `split` of the depth. */
 struct FN(tile) {
-    int g, block, first;
+    int g, block, first, chunk, end, split;
 };
 
 struct FN(tile) FN(tile_of)(uint tile, const struct conv_scaled_args *sa)
 {
-    const uint blocks = (uint)(sa->conv.k / sa->conv.groups + BM - 1) / BM, rest = tile / blocks;
-    return (struct FN(tile)){(int)(rest / (uint)sa->tiles_each), (int)(tile - rest * blocks),
-                             (int)(rest % (uint)sa->tiles_each) * BN};
+    const uint blocks = (uint)(sa->conv.k / sa->conv.groups + BM - 1) / BM,
+               of = SPLIT ? tile / (uint)sa->split_k : tile;
+    const uint rest = of / blocks;
+    const int split = SPLIT ? (int)(tile - of * (uint)sa->split_k) : 0, chunk = SPLIT ? split * sa->share : 0;
+    return (struct FN(tile)){(int)(rest / (uint)sa->tiles_each),
+                             (int)(of - rest * blocks),
+                             (int)(rest % (uint)sa->tiles_each) * BN,
+                             chunk,
+                             SPLIT ? min(chunk + sa->share, sa->chunks) : sa->chunks,
+                             split};
 }
 
 int FN(image_of)(int u, const struct conv_scaled_args *sa)
@@ -242,14 +253,15 @@ __attribute__((always_inline)) void FN(taps)(float d[TILES][RESULTS], int wide, 
     WGMMA_CLOSE;
 }
 
-/* The sums of a warpgroup's work-item; `ahead`, `k`: the warpgroup's first position and filter in the tile; `scale`:
- * which scales its rows have. */
+/* The sums of a warpgroup's work-item over its part of the depth; `ahead`, `k`: the warpgroup's first position and
+ * filter in the tile; `scale`: which scales its rows have. */
 void FN(multiply)(struct FN(pipelines) *pipelines, float d[TILES][RESULTS], int ahead, int k, const int scale[ROWS][2],
-                  const local float *scratch, uint to, const struct FN(bars) *bars, const struct conv_scaled_args *sa)
+                  const struct FN(tile) *t, const local float *scratch, uint to, const struct FN(bars) *bars,
+                  const struct conv_scaled_args *sa)
 {
     struct FN(pipeline) rh = pipelines->halves, rf = pipelines->filters;
     const int down = sa->conv.dil[1] * sa->line[1], right = sa->conv.dil[2], each = STRIDED ? FN(chunks_each)(sa) : 1;
-    for (int chunk = 0; chunk < sa->chunks; chunk++) {
+    for (int chunk = t->chunk; chunk < t->end; chunk++) {
         const local float *back = scratch + BACK_AT / 4 + rh.stage * SCALES, *factor = back + HALF_STAGES * SCALES;
         const struct FN(window) window = FN(window_of)(chunk, each, sa);
         const uint pixels = to + HALVES_AT + rh.stage * HALF + (ahead + window.at) * 16;
@@ -268,9 +280,9 @@ void FN(multiply)(struct FN(pipelines) *pipelines, float d[TILES][RESULTS], int 
             const uint slab = to + FILTERS_AT + rf.stage * FILTER_STAGE + k * 32;
             FN(wait)(bars->filters_full + rf.stage * 8, rf.parity);
             if (STRIDED && window.wide < WIDE)
-                FN(taps)(d, SLABS - 1, pixels + step * down * 16, slab, right, chunk + step);
+                FN(taps)(d, SLABS - 1, pixels + step * down * 16, slab, right, chunk - t->chunk + step);
             else
-                FN(taps)(d, SLABS, pixels + step * down * 16, slab, right, chunk + step);
+                FN(taps)(d, SLABS, pixels + step * down * 16, slab, right, chunk - t->chunk + step);
             if (step > 0) {
                 WGMMA_LEFT(1);
                 FN(release)(before);
@@ -283,7 +295,7 @@ void FN(multiply)(struct FN(pipelines) *pipelines, float d[TILES][RESULTS], int 
 #pragma unroll
         for (int m = 0; m < TILES; m++)
             KEEP_RESULTS(d[m]);
-        if (chunk + 1 == sa->chunks)
+        if (chunk + 1 == t->end)
             FN(unscale_sums)(d, back, scratch + (FILTERS_AT + FILTERS + last * FILTER_STAGE) / 4 + k + LANE % 4 * 2,
                              scale);
         FN(release)(before);
@@ -294,124 +306,27 @@ void FN(multiply)(struct FN(pipelines) *pipelines, float d[TILES][RESULTS], int 
     pipelines->filters = rf;
 }
 
-#if PIPELINED_ADD
-/* What was loaded is added to sums, and biases are; `values`: in stage 0, the first filter and position of this
- * work-item. */
-void FN(add_loaded)(struct FN(pipelines) *pipelines, float d[TILES][RESULTS], const local float *biases,
-                    const local float *values, const struct FN(bars) *bars, const struct conv_scaled_args *sa)
+#include "conv_nvidia/conv_wgmma_scaled_store.clh"
+
+#if SPLIT
+#define FIXUP_ITEMS 256
+#define SUMS (TILES * RESULTS)
+#define FIXUP_BARRIER WARPGROUPS_TOGETHER
+#include "conv_nvidia/conv_parts.clh"
+/* True for the last group of a tile, which then has the sums of the whole depth; tile: of all parts. */
+bool FN(join)(float d[TILES][RESULTS], uint tile, const struct FN(tile) *t, DST partial, DST arrived,
+              local float *scratch, const struct conv_scaled_args *sa)
 {
-    const uint before = (uint)(pipelines->raw.stage + sa->chunks); /* those were pixels */
-    struct FN(pipeline) r = {(int)(before % RAW_STAGES), pipelines->raw.parity ^ (before / RAW_STAGES & 1)};
-#pragma unroll
-    for (int step = 0; step < ADD_STEPS; step++, r = FN(next)(r, RAW_STAGES)) {
-        const local float *v = values + r.stage * (RAW / 4);
-        FN(wait)(bars->raw_full + r.stage * 8, r.parity);
-#pragma unroll
-        for (int m = 0; m < ROWS; m++)
-#pragma unroll
-            for (int i = 0; i < CHANNELS / 2; i++) {
-                const int k = i / 4 * 8 + i % 2, of = step * CHANNELS + k;
-                d[m + of / WGMMA_WIDTH * ROWS][of % WGMMA_WIDTH / 8 * 4 + i % 4] +=
-                    v[k * PITCH + m * 64 + i / 2 % 2 * 8] + (EPI_BIAS ? biases[of] : 0.0f);
-            }
-        FN(release)(bars->raw_empty + r.stage * 8);
-    }
-    pipelines->raw = r;
+    const uint of = tile / (uint)sa->split_k;
+    global float4 *parts = (global float4 *)partial + (long)of * sa->split_k * PARTIALS + LANE;
+    FN(leave)(d[0], parts + t->split * PARTIALS);
+    return FN(put_together)(d[0], parts, (global uint *)arrived + of, (uint)sa->split_k - 1,
+                            (local uint *)scratch + (CHANGED_AT / 4 + JOINED));
 }
 #endif
 
-/* Where spot 2 * m + h of a work-item, position u + 64 * m + 8 * h, has its results and what is added to them, and how
- * many of the filters from this work-item's first one on there are. */
-struct FN(spot) {
-    long to, other;
-    int left;
-};
-
-struct FN(spot) FN(spot_at)(int u, int spot, int first, int left, const struct conv_scaled_args *sa)
-{
-    const struct conv_args *a = &sa->conv;
-    const long plane = FN(plane)(a->out);
-    int n, pixel;
-    const int origin[2] = {0, 0}, each[2] = {1, 1};
-    const bool present = FN(pixel_at)(u + spot / 2 * 64 + spot % 2 * 8, a->out + 1, origin, each, &n, &pixel, sa);
-    return (struct FN(spot)){FN(image_at)(n, 0, a->dst_n, a->out) + first * plane + pixel,
-                             FN(image_at)(n, 0, a->add_n, a->out) + first * plane + pixel, present ? left : 0};
-}
-
-/* Filter i of a batch, from its first one on; which are of the batch `batch` of a spot. */
-#define OF_BATCH(i) ((i) / 2 * 8 + (i) % 2)
-#define FIRST_OF(batch) ((batch) * (BATCH / 2) * 8)
-
-void FN(added)(float more[BATCH], const struct FN(spot) *at, int batch, long plane, SRC add)
-{
-    SRC from = add + at->other + FIRST_OF(batch) * plane;
-#pragma unroll
-    for (int i = 0; i < BATCH; i++)
-        more[i] = FIRST_OF(batch) + OF_BATCH(i) < at->left ? from[OF_BATCH(i) * plane] : 0.0f;
-}
-
-/* Sums of a work-item: filters k0 + 8 * j + e of the conv group at spots from position u on. `biases`: in local memory,
- * from k0 on, so that no store waits for a load. What is added to a batch of results is asked for before the one before
- * is stored. */
-void FN(store)(const float d[TILES][RESULTS], const local float *biases, int k0, int u, const struct FN(tile) *t,
-               SRC add, DST y, const struct conv_scaled_args *sa)
-{
-    const struct conv_args *a = &sa->conv;
-    const long plane = FN(plane)(a->out);
-    const int kg = a->k / a->groups, first = t->g * kg + k0;
-    struct FN(spot) at, next = FN(spot_at)(u, 0, first, kg - k0, sa);
-    float more[2][BATCH];
-#if DEEP
-    const bool pairs = (((ulong)y / 4 | a->dst_n | first) & 1) == 0;
-    float even = 0.0f;
-#endif
-#if LATE_ADD
-    FN(added)(more[0], &next, 0, plane, add);
-#endif
-#pragma unroll
-    for (int r = 0; r < BATCHES; r++) {
-        const int m = r / EACH / 2, h = r / EACH % 2;
-        at = next;
-        if (r + 1 < BATCHES) {
-            if ((r + 1) % EACH == 0)
-                next = FN(spot_at)(u, (r + 1) / EACH, first, kg - k0, sa);
-#if LATE_ADD
-            FN(added)(more[(r + 1) % 2], &next, (r + 1) % EACH, plane, add);
-#endif
-        }
-        DST to = y + at.to + FIRST_OF(r % EACH) * plane;
-#pragma unroll
-        for (int i = 0; i < BATCH; i++) {
-            const int k = FIRST_OF(r % EACH) + OF_BATCH(i), of = k / 8;
-            float sum = d[m + of / (WGMMA_WIDTH / 8) * ROWS][4 * of % RESULTS + 2 * h + i % 2];
-#if EPI_BIAS && !PIPELINED_ADD
-            sum += biases[k];
-#endif
-#if LATE_ADD
-            sum = EPILOGUE_END(sum, more[r % 2][i], a);
-#else
-            sum = EPI_ACT(sum, a->p0, a->p1);
-#endif
-#if DEEP
-            if (i % 2 == 0)
-                even = sum;
-            else if (k < at.left && pairs)
-                *(global float2 *)(to + OF_BATCH(i) - 1) = (float2)(even, sum);
-            else if (k - 1 < at.left) {
-                to[OF_BATCH(i) - 1] = even;
-                if (k < at.left)
-                    to[OF_BATCH(i)] = sum;
-            }
-#else
-            if (k < at.left)
-                to[OF_BATCH(i) * plane] = sum;
-#endif
-        }
-    }
-}
-
-void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_scaled_args *sa,
-              local float4 *scratch)
+void FN(body)(ulong group, SRC x, SRC w, DST partial, DST arrived, SRC bias, SRC add, DST y,
+              const struct conv_scaled_args *sa, local float4 *scratch)
 {
     const uint to = LOCAL_ADDRESS(scratch);
     const struct FN(bars) bars = FN(bars_at)(to + BARRIERS_AT);
@@ -465,7 +380,11 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
 #if EPI_BIAS
             const float bias_of = LANE < BM && k0 + LANE < kg ? bias[t.g * kg + k0 + LANE] : 0.0f;
 #endif
-            FN(multiply)(&pipelines, d, start, mine, scale, floats, to, &bars, sa);
+            FN(multiply)(&pipelines, d, start, mine, scale, &t, floats, to, &bars, sa);
+#if SPLIT
+            if (!FN(join)(d, tile, &t, partial, arrived, floats, sa))
+                continue;
+#endif
 #if EPI_BIAS
             /* some may still read the tile before */
             biases = floats + BIASES_AT / 4 + (biases == floats + BIASES_AT / 4) * BM;
@@ -483,10 +402,11 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
-                ulong y_off, const struct conv_scaled_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, DST partial, ulong partial_off, DST arrived, ulong arrived_off,
+                SRC bias, ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off, const struct conv_scaled_args a)
 {
     local float4 scratch[2900]; /* LOCAL_BYTES makes it longer than the driver's compiler allows */
-    FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
+    FN(body)(GROUP, x + x_off, w + w_off, partial + partial_off, arrived + arrived_off, bias + bias_off, add + add_off,
+             y + y_off, &a, scratch);
 }
 #endif

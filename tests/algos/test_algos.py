@@ -110,6 +110,12 @@ LARGE_TILES = [
     ("wgmma_scaled", "HIGH=3 WIDE=3", "conv n8 c64 h40 w36 k96 r3 s3 p2 l2"),
     ("wgmma_scaled", "HIGH=3 WIDE=3", "conv n8 c64 h40 w36 k96 r3 s3"),
     ("wgmma_scaled", "DEEP=1 BM=128 BN=128", "linear [6305,192] w[190,192] w[190]"),
+    ("wgmma_scaled", "SPLIT=1 BM=64 TOGETHER=2", "conv n1 c256 h14 w14 k250 r3 s3 p1 e:add+relu"),
+    ("wgmma_scaled", "SPLIT=1 BM=64 TOGETHER=1", "conv n2 c512 g2 h7 w7 k300 r3 s3 p1 e:relu"),
+    ("wgmma_scaled", "SPLIT=1 RAGGED=1", "conv n1 c200 h13 w15 k190 r3 s3 p1"),
+    ("wgmma_scaled", "SPLIT=1 STRIDED=1", "conv n1 c256 h28 w28 k256 r3 s3 u2 p1 e:relu"),
+    ("wgmma_scaled", "SPLIT=1 RAGGED=1 VOLUME=1", "conv n1 c72 d4 h14 w14 k64 t3 r3 s3 p1"),
+    ("wgmma_scaled", "SPLIT=1 HIGH=1 WIDE=7", "conv n1 c512 h14 w14 k500 r1 s7 p0x3"),
 ]
 
 

@@ -75,7 +75,7 @@ SHARED_KERNELS = {
     "conv_transpose_pack": "conv_common.c",
     "conv_wgmma": "conv_mma_common.c",
     "conv_wgmma_pack": "conv_mma_common.c",
-    "conv_wgmma_scaled_pack": "conv_wgmma_scaled.c",
+    "conv_wgmma_scaled_pack": "scaled_filters.c",
     "conv_wgmma_window_pack": "conv_wgmma_window.c",
     "from_bytes": "byte_moves.c",
     "gemm_finish": "gemm_clblast_common.c",

@@ -5,7 +5,8 @@
 #include "algos/conv_nvidia/conv_wgmma_halves.h"
 #include "algos/common/octets.h"
 #include "algos/conv_nvidia/conv_wgmma_local.h"
-#include "algos/conv_nvidia/conv_wgmma_scaled.h"
+#include "algos/conv_nvidia/scaled_filters.h"
+#include "algos/conv_nvidia/scaled_window.h"
 #include "algos/cost/cost.h"
 #include "conv_nvidia/conv_nvidia_args.h"
 

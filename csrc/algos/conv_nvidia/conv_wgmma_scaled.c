@@ -1,9 +1,10 @@
 /* conv_wgmma_scaled: windows at strides up to 2, or of one pixel, as products of scaled halves on Hopper's tensor cores, both operands in local
  * memory; see kernels/conv_nvidia/conv_wgmma_scaled.cl. */
 #include <math.h>
-#include <stdio.h>
 
 #include "algos/conv_nvidia/conv_wgmma_scaled.h"
+#include "algos/conv_nvidia/scaled_filters.h"
+#include "algos/conv_nvidia/scaled_window.h"
 #include "algos/cost/cost.h"
 #include "conv_nvidia/conv_nvidia_args.h"
 
@@ -16,9 +17,11 @@ enum {
     MAX_VALUES = 1 << 30, /* whose bytes 32 bits count */
     LEAST_IMAGE = 32,     /* positions, so that a warp's lie in two images at most */
     LEAST_STAGES = 3,     /* of filters in local memory */
-    MOST_TOGETHER = 4,    /* pixels in a copy */
     MOST_TAPS = 7,        /* of a row or a column of a window, */
     MOST_STRIDE = 2,      /* and how far apart windows are */
+    MOST_PARTS = 16,      /* of a depth, */
+    LEAST_PART = 2,       /* and chunks of each of them */
+    MOST_SUMS = 64 * 256, /* of a tile that may have parts */
 };
 
 /* What a group computes, and in ns, measured on an H200, what that costs a multiprocessor: with windows of one pixel `tile` for each
@@ -41,66 +44,10 @@ static const struct tile tiles[] = {
 struct choice {
     const struct tile *tile;
     int span;
-    size_t each, all;  /* tiles of positions, and of all */
+    int split, share;  /* groups that share a depth, and chunks of each */
+    size_t each, all;  /* tiles of positions, and of all in each part of the depth */
     float time, added; /* all of it, and what something added takes of it */
 };
-
-/* A dimension of the windows, of which strided ones have several phases: taps of the largest one, where it begins before an output's
- * pixel and ends behind it, and the length of a line that has zeros enough. */
-struct side {
-    int taps, begin, end, line;
-};
-
-/* Pixels of a row that are copied to local memory at once. */
-static int together_of(const struct conv_args *a)
-{
-    if (conv_taps(a) == 1)
-        return MOST_TOGETHER;
-    for (int t = MOST_TOGETHER; t > 1; t /= 2)
-        if (a->stride[1] * a->stride[2] == 1 && a->in[2] % t == 0 && a->src_n % t == 0)
-            return t;
-    return 1;
-}
-
-static struct side side_of(const struct conv_args *a, int d)
-{
-    if (conv_taps(a) == 1)
-        return (struct side){.taps = 1, .line = a->out[d]};
-    const int stride = a->stride[d], pad = a->pad[d];
-    struct side s = {.taps = (int)ceil_div((size_t)a->ker[d], (size_t)stride)};
-    for (int phase = 0; phase < stride; phase++) {
-        const int first = SCALED_FIRST(phase, pad, stride), before = SCALED_BEFORE(phase, pad, stride);
-        const int last = (a->ker[d] - 1 - first) / stride * a->dil[d] - before;
-        s.begin = before > s.begin ? before : s.begin;
-        s.end = last > s.end ? last : s.end;
-    }
-    const int in = (int)ceil_div((size_t)a->in[d], (size_t)stride) + s.begin, out = a->out[d] + s.end;
-    s.line = in > out ? in : out;
-    if (d == 2)
-        s.line = (int)round_up((size_t)s.line, (size_t)together_of(a));
-    return s;
-}
-
-static int taps_of(const struct conv_args *a)
-{
-    return side_of(a, 1).taps * side_of(a, 2).taps;
-}
-
-static bool is_strided(const struct conv_args *a)
-{
-    return conv_taps(a) > 1 && a->stride[1] * a->stride[2] > 1;
-}
-
-/* Planes of channels that windows have: those of volumes, or phases. */
-static int planes_of(const struct conv_args *a)
-{
-    return is_strided(a) ? a->stride[1] * a->stride[2] : a->ker[0];
-}
-
-int scaled_channels(const struct conv_args *a)
-{
-    return (int)round_up((size_t)(a->c / a->groups), (size_t)SCALED_CHANNELS(taps_of(a)));
-}
 
 /* Planes of all volumes, each of which is an image. */
 static int64_t images_of(const struct conv_args *a)
@@ -111,31 +58,33 @@ static int64_t images_of(const struct conv_args *a)
 /* Positions of an image with its zeros. */
 static int64_t image_of(const struct conv_args *a)
 {
-    return (int64_t)side_of(a, 1).line * side_of(a, 2).line;
+    return (int64_t)scaled_side(a, 1).line * scaled_side(a, 2).line;
 }
 
 /* Positions before and behind a tile that its windows see. */
 static int ahead_of(const struct conv_args *a)
 {
-    const struct side right = side_of(a, 2);
-    return (int)round_up((size_t)(side_of(a, 1).begin * right.line + right.begin), (size_t)together_of(a));
+    const struct scaled_side right = scaled_side(a, 2);
+    return (int)round_up((size_t)(scaled_side(a, 1).begin * right.line + right.begin),
+                         (size_t)scaled_together(a));
 }
 
 static int behind_of(const struct conv_args *a)
 {
-    const struct side right = side_of(a, 2);
-    return side_of(a, 1).end * right.line + right.end;
+    const struct scaled_side right = scaled_side(a, 2);
+    return scaled_side(a, 1).end * right.line + right.end;
 }
 
 static int span_of(const struct conv_args *a, const struct tile *t)
 {
-    return taps_of(a) == 1 ? t->positions
-                           : (int)round_up((size_t)(t->positions + ahead_of(a) + behind_of(a)), SPAN_UNIT);
+    return scaled_taps(a) == 1
+               ? t->positions
+               : (int)round_up((size_t)(t->positions + ahead_of(a) + behind_of(a)), SPAN_UNIT);
 }
 
 static bool fits(const struct problem *p, const struct conv_args *a, const struct tile *t)
 {
-    const int high = side_of(a, 1).taps, wide = side_of(a, 2).taps, span = span_of(a, t);
+    const int high = scaled_side(a, 1).taps, wide = scaled_side(a, 2).taps, span = span_of(a, t);
     const bool single = high * wide == 1, short_ends = single && !p->add.present && !mma_slow_activation(p);
     const bool meant = single ? t->tile > 0.0f && (t->window > 0.0f || short_ends) : t->window > 0.0f;
     return meant && span <= MAX_SPAN &&
@@ -146,7 +95,7 @@ static bool fits(const struct problem *p, const struct conv_args *a, const struc
 /* Whether what is added comes through the stages of pixels, in fours; in single values it would come too slowly. */
 static bool adds_come_as_pixels(const struct conv_args *a)
 {
-    return taps_of(a) == 1 && a->out[1] * a->out[2] % 4 == 0;
+    return scaled_taps(a) == 1 && a->out[1] * a->out[2] % 4 == 0;
 }
 
 /* Whether neighbouring pixels of x lie in fours, or the channels of single pixels do. */
@@ -160,7 +109,7 @@ static bool loads_fours(const struct conv_args *a)
 /* Work-items: tiles of few results leave registers for twice as many that make halves. */
 static size_t group_of(const struct conv_args *a, const struct tile *t)
 {
-    return taps_of(a) > 1 && t->filters == 64 && t->positions <= 256 ? LARGE_GROUP : GROUP;
+    return scaled_taps(a) > 1 && t->filters == 64 && t->positions <= 256 ? LARGE_GROUP : GROUP;
 }
 
 /* 16 channels of a plane for windows: their products and halves, unless copying the pixels takes longer, or what cannot be done at
@@ -169,9 +118,9 @@ static float chunk_of(const struct conv_args *a, const struct tile *t)
 {
     static const float copies[] = {[1] = WGMMA_SCALED_COPY_ONES_NS,
                                    [2] = WGMMA_SCALED_COPY_TWOS_NS,
-                                   [MOST_TOGETHER] = WGMMA_SCALED_COPY_FOURS_NS};
-    const float products = (float)taps_of(a) * t->tap + t->position * (float)span_of(a, t);
-    const float copied = copies[together_of(a)] * (a->stride[2] > 1 ? WGMMA_SCALED_APART_RATIO : 1.0f) *
+                                   [SCALED_MOST_TOGETHER] = WGMMA_SCALED_COPY_FOURS_NS};
+    const float products = (float)scaled_taps(a) * t->tap + t->position * (float)span_of(a, t);
+    const float copied = copies[scaled_together(a)] * (a->stride[2] > 1 ? WGMMA_SCALED_APART_RATIO : 1.0f) *
                          (float)(t->positions + ahead_of(a) + behind_of(a));
     const float least = WGMMA_SCALED_CHUNK_NS * (group_of(a, t) > GROUP ? WGMMA_SCALED_MAKERS_RATIO : 1.0f);
     return fmaxf(products, fmaxf(copied, least));
@@ -180,35 +129,81 @@ static float chunk_of(const struct conv_args *a, const struct tile *t)
 /* Single pixels of maps wait for the activation, and windows where the warps of a tile that have no filters wait for the others. */
 static float act_time(const struct problem *p, const struct conv_args *a, const struct tile *t)
 {
-    const bool waits = taps_of(a) == 1 ? image_of(a) > 1 : a->k / a->groups < t->filters;
+    const bool waits = scaled_taps(a) == 1 ? image_of(a) > 1 : a->k / a->groups < t->filters;
     return waits ? mma_act_time(p, t->filters * t->positions) : 0.0f;
 }
 
-/* What this tile would do, and in what time. */
-static struct choice with_tile(const struct problem *p, const struct conv_args *a, const struct tile *t)
+static int results_of(const struct tile *t)
+{
+    return t->filters * t->positions;
+}
+
+/* Parts that groups which share a depth leave. */
+static size_t parts_bytes(const struct choice *c)
+{
+    return c->split > 1 ? sizeof(float) * (size_t)results_of(c->tile) * c->all * (size_t)c->split : 0;
+}
+
+/* What this tile would do by `split` groups, and in what time. */
+static struct choice with_tile(const struct problem *p, const struct conv_args *a, const struct tile *t,
+                               int split)
 {
     const size_t each = ceil_div((size_t)(images_of(a) * image_of(a)), (size_t)t->positions);
     const size_t all = each * (size_t)conv_blocks(a, t->filters);
-    const float waves = (float)ceil_div(all, p->device->compute_units);
-    const int taps = taps_of(a);
+    const float waves = (float)ceil_div(all * (size_t)split, p->device->compute_units);
+    const int taps = scaled_taps(a), share = (int)ceil_div((size_t)scaled_chunks(a), (size_t)split);
     const float ones = loads_fours(a) ? 0.0f : WGMMA_SCALED_ONES_NS * (float)t->positions;
     const float chunk = taps == 1 ? t->chunk + ones : chunk_of(a, t);
     const float sums = (taps == 1 ? t->tile : t->window) + act_time(p, a, t) +
-                       (float)(planes_of(a) * scaled_channels(a) / 16) * chunk;
+                       (float)(share * SCALED_CHANNELS(taps) / 16) * chunk;
     const bool early = !p->times && adds_come_as_pixels(a);
     const float added = t->added * (p->add.present ? early ? 1.0f : WGMMA_SCALED_LATE_RATIO : 0.0f);
-    return (struct choice){t, span_of(a, t), each, all, MMA_START_NS + waves * (sums + added), waves * added};
+    const float join =
+        split > 1 ? MMA_FIXUP_NS + 4.0f * (float)(results_of(t) * split) / MMA_FIXUP_BYTES_PER_NS : 0.0f;
+    struct choice c = {t,
+                       span_of(a, t),
+                       split,
+                       share,
+                       each,
+                       all,
+                       MMA_START_NS + waves * (sums + added) + join,
+                       waves * added};
+    c.time += mma_memory_price(p, parts_bytes(&c), 0);
+    return c;
+}
+
+/* Groups that may share a depth: where tiles are too few for all multiprocessors, and of windows. */
+static int most_parts(const struct conv_args *a, const struct tile *t)
+{
+    const int chunks = scaled_chunks(a) / LEAST_PART, most = chunks < MOST_PARTS ? chunks : MOST_PARTS;
+    return scaled_taps(a) > 1 && results_of(t) <= MOST_SUMS && most > 1 ? most : 1;
+}
+
+/* Filters that are no constants, packed. */
+static size_t packing_bytes(const struct problem *p, const struct conv_args *a, const struct tile *t)
+{
+    return p->in[1].constant ? 0
+                             : filter_halves_bytes(a, t->filters, false) + filter_sizes_bytes(a) +
+                                   channel_sizes_bytes(a, t->filters);
+}
+
+/* Whether a depth may have these parts: none is empty, and there is memory for them. */
+static bool may_part(const struct problem *p, const struct conv_args *a, const struct choice *c)
+{
+    return c->split == 1 || ((c->split - 1) * c->share < scaled_chunks(a) &&
+                             packing_bytes(p, a, c->tile) + parts_bytes(c) <= p->workspace_limit);
 }
 
 /* No tile where none fits. */
 static struct choice choose(const struct problem *p, const struct conv_args *a)
 {
-    struct choice best = {NULL, 0, 0, 0, 0.0f, 0.0f};
-    for (int i = 0; i < COUNT_OF(tiles); i++) {
-        const struct choice c = with_tile(p, a, &tiles[i]);
-        if (fits(p, a, c.tile) && (best.tile == NULL || c.time < best.time))
-            best = c;
-    }
+    struct choice best = {.tile = NULL};
+    for (int i = 0; i < COUNT_OF(tiles); i++)
+        for (int split = 1; fits(p, a, &tiles[i]) && split <= most_parts(a, &tiles[i]); split++) {
+            const struct choice c = with_tile(p, a, &tiles[i], split);
+            if (may_part(p, a, &c) && (best.tile == NULL || c.time < best.time))
+                best = c;
+        }
     return best;
 }
 
@@ -223,7 +218,7 @@ static bool side_fits(const struct conv_args *a, int d)
 {
     const int stride = a->stride[d];
     return stride <= MOST_STRIDE && a->ker[d] >= stride && (stride == 1 || a->dil[d] == 1) &&
-           a->pad[d] <= (a->ker[d] - 1) * a->dil[d] && side_of(a, d).taps <= MOST_TAPS;
+           a->pad[d] <= (a->ker[d] - 1) * a->dil[d] && scaled_side(a, d).taps <= MOST_TAPS;
 }
 
 /* Single pixels, or windows; planes of those at stride 1 behind one another, as many as there are in the map. */
@@ -233,15 +228,15 @@ static bool window_fits(const struct conv_args *a)
     const bool flat = !conv_is_volume(a);
     if (conv_taps(a) == 1)
         return flat && a->pad[1] + a->pad[2] == 0;
-    return side_fits(a, 1) && side_fits(a, 2) && taps_of(a) > 1 &&
+    return side_fits(a, 1) && side_fits(a, 2) && scaled_taps(a) > 1 &&
            (flat || (a->stride[0] == 1 && a->dil[0] == 1 && planes % 2 == 1 && a->pad[0] == planes / 2 &&
-                     a->out[0] == a->in[0] && !is_strided(a)));
+                     a->out[0] == a->in[0] && !scaled_is_strided(a)));
 }
 
 /* Windows of one pixel have too little to multiply for blocks that are half empty. */
 static bool fills_blocks(const struct conv_args *a)
 {
-    return taps_of(a) > 1 || a->k / a->groups >= WGMMA_SCALED_LEAST_FILTERS;
+    return scaled_taps(a) > 1 || a->k / a->groups >= WGMMA_SCALED_LEAST_FILTERS;
 }
 
 float scaled_expected(const struct problem *p, const struct conv_args *a)
@@ -274,27 +269,11 @@ static bool may(const struct problem *p, struct why *why)
     return scaled_may(p, &a, why);
 }
 
-size_t filter_halves_bytes(const struct conv_args *a, int block, bool pairs)
-{
-    const size_t blocks = (size_t)conv_blocks(a, block),
-                 each = (size_t)(planes_of(a) * scaled_channels(a) * taps_of(a));
-    const size_t chunks = (size_t)(planes_of(a) * scaled_channels(a) / SCALED_CHANNELS(taps_of(a)));
-    return blocks * ((pairs ? 2 : 1) * sizeof(uint16_t) * each * (size_t)block +
-                     sizeof(float) * (chunks * SCALED_GAINS(taps_of(a)) + (size_t)block));
-}
-
-size_t channel_sizes_bytes(const struct conv_args *a, int block)
-{
-    return sizeof(float) * (size_t)conv_blocks(a, block) * (size_t)(planes_of(a) * scaled_channels(a));
-}
-
 size_t scaled_workspace(const struct problem *p, const struct conv_args *a)
 {
     struct choice c;
     DECIDED(p, c);
-    return p->in[1].constant ? 0
-                             : filter_halves_bytes(a, c.tile->filters, false) + filter_sizes_bytes(a) +
-                                   channel_sizes_bytes(a, c.tile->filters);
+    return packing_bytes(p, a, c.tile) + parts_bytes(&c);
 }
 
 static size_t workspace(const struct problem *p)
@@ -303,111 +282,28 @@ static size_t workspace(const struct problem *p)
     return scaled_workspace(p, &a);
 }
 
-static struct conv_scaled_pack_args pack_args(const struct conv_args *a)
-{
-    return (struct conv_scaled_pack_args){
-        .w_k = a->w_k,
-        .groups = a->groups,
-        .kg = a->k / a->groups,
-        .c = a->c / a->groups,
-        .taps = taps_of(a),
-        .planes = planes_of(a),
-        .padded = scaled_channels(a),
-        .ker = {a->ker[1], a->ker[2]},
-        .stride = {a->stride[1], a->stride[2]},
-        .pad = {a->pad[1], a->pad[2]},
-        .wide = side_of(a, 2).taps,
-    };
-}
-
-/* How filters are packed, which tells views of them apart. */
-static void name_pack(char name[128], const char *what, const struct conv_scaled_pack_args *args, int block,
-                      enum filter_gains gains, bool pairs)
-{
-    snprintf(name, 128, "%s g%d k%d c%d t%d p%d s%dx%d o%dx%d w%d b%d a%d h%d", what, args->groups, args->kg,
-             args->c, args->taps, args->planes, args->stride[0], args->stride[1], args->pad[0], args->pad[1],
-             args->wide, block, (int)gains, 1 + pairs);
-}
-
-static void define_pack(struct step *s, const struct conv_args *a, int block, enum filter_gains gains)
-{
-    step_define(s, "BM", block);
-    if (is_strided(a))
-        step_define(s, "STRIDED", 1);
-    if (gains == GAINS_OF_ALL)
-        step_define(s, "ALL_FILTERS", 1);
-}
-
-/* The largest scaled weight of each channel, for filters that have gains together. */
-static int emit_channel_sizes(struct emit *e, const struct problem *p, const struct conv_args *a, int block,
-                              enum filter_gains gains, int sizes)
-{
-    const struct conv_scaled_pack_args args = pack_args(a);
-    const size_t channels = channel_sizes_bytes(a, block) / sizeof(float);
-    char name[128];
-    name_pack(name, "conv_channel_sizes", &args, block, gains, false);
-    struct step *setup;
-    const int view =
-        emit_packed(e, &p->in[1], name, channels * sizeof(float), "conv_wgmma_scaled_pack", "channels",
-                    ceil_div(channels, GROUP_SIZE / FILTER_TEAM), GROUP_SIZE, &setup);
-    if (setup) {
-        define_pack(setup, a, block, gains);
-        step_read(setup, p->in[1].view);
-        step_read(setup, sizes);
-        step_write(setup, view);
-        step_args(setup, &args, sizeof args);
-        step_cost(setup, 0.0, 4.0 * (double)a->k * args.c * args.taps);
-    }
-    return view;
-}
-
-int emit_filter_halves(struct emit *e, const struct problem *p, const struct conv_args *a, int block,
-                       enum filter_gains gains, bool pairs)
-{
-    const struct conv_scaled_pack_args args = pack_args(a);
-    const size_t bytes = filter_halves_bytes(a, block, pairs);
-    const size_t slabs = (size_t)(args.planes * args.padded / 16 * args.taps);
-    char name[128];
-    name_pack(name, "conv_wgmma_scaled_pack", &args, block, gains, pairs);
-    const int sizes = emit_filter_sizes(e, p, a, 0);
-    const int largest = gains == GAINS_NONE ? VIEW_NONE : emit_channel_sizes(e, p, a, block, gains, sizes);
-    struct step *setup;
-    const int view = emit_packed(e, &p->in[1], name, bytes, "conv_wgmma_scaled_pack", "main",
-                                 (size_t)conv_blocks(a, block) * slabs, GROUP_SIZE, &setup);
-    if (setup) {
-        define_pack(setup, a, block, gains);
-        if (gains == GAINS_NONE)
-            step_define(setup, "GAINS", 0);
-        if (pairs)
-            step_define(setup, "PAIRS", 1);
-        step_read(setup, p->in[1].view);
-        step_read(setup, sizes);
-        step_read(setup, largest);
-        step_write(setup, view);
-        step_args(setup, &args, sizeof args);
-        step_cost(setup, 0.0, 2.0 * (double)bytes);
-    }
-    return view;
-}
-
 struct step *emit_scaled(struct emit *e, const struct problem *p, const struct conv_args *a)
 {
     struct choice c;
     DECIDED(p, c);
-    const size_t most = p->device->compute_units;
-    const struct side down = side_of(a, 1), right = side_of(a, 2);
+    const size_t most = p->device->compute_units, all = c.all * (size_t)c.split;
+    const bool split = c.split > 1;
+    const struct scaled_side down = scaled_side(a, 1), right = scaled_side(a, 2);
     const struct conv_scaled_args args = {
         .conv = *a,
-        .tiles = (int64_t)c.all,
-        .at_once = (int32_t)(c.all < most ? c.all : most),
+        .tiles = (int64_t)all,
+        .at_once = (int32_t)(all < most ? all : most),
         .tiles_each = (int32_t)c.each,
         .positions = (int32_t)(images_of(a) * image_of(a)),
-        .chunks = planes_of(a) * scaled_channels(a) / SCALED_CHANNELS(taps_of(a)),
+        .chunks = scaled_chunks(a),
         .line = {down.line, right.line},
         .ahead = ahead_of(a),
         .behind = behind_of(a),
+        .split_k = c.split,
+        .share = c.share,
     };
     const int packed = emit_filter_halves(e, p, a, c.tile->filters, GAINS_OF_BLOCK, false);
+    const int partial = split ? emit_workspace(e, parts_bytes(&c)) : VIEW_NONE;
     struct step *s = emit_step(e, "conv_wgmma_scaled", "main", (size_t)args.at_once, group_of(a, c.tile));
     step_define(s, "HIGH", down.taps);
     step_define(s, "WIDE", right.taps);
@@ -416,18 +312,22 @@ struct step *emit_scaled(struct emit *e, const struct problem *p, const struct c
     step_define(s, "SPAN", c.span);
     if (epilogue_add(p) == 1 && adds_come_as_pixels(a))
         step_define(s, "ADD_STAGES", 1);
-    if (taps_of(a) == 1 && a->in[1] * a->in[2] == 1)
+    if (scaled_taps(a) == 1 && a->in[1] * a->in[2] == 1)
         step_define(s, "DEEP", 1);
-    if (together_of(a) < MOST_TOGETHER)
-        step_define(s, "TOGETHER", together_of(a));
-    if (is_strided(a))
+    if (scaled_together(a) < SCALED_MOST_TOGETHER)
+        step_define(s, "TOGETHER", scaled_together(a));
+    if (scaled_is_strided(a))
         step_define(s, "STRIDED", 1);
     if (conv_is_volume(a))
         step_define(s, "VOLUME", 1);
     if (scaled_channels(a) > a->c / a->groups)
         step_define(s, "RAGGED", 1);
+    if (split)
+        step_define(s, "SPLIT", 1);
     step_read_map(s, &p->in[0]);
     step_read(s, packed);
+    step_write(s, partial);
+    step_update(s, split ? emit_counters(e, c.all) : VIEW_NONE);
     step_epilogue(s, p, &p->in[2]);
     step_write_map(s, &p->out[0]);
     step_args(s, &args, sizeof args);

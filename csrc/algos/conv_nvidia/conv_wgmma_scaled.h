@@ -14,16 +14,4 @@ size_t scaled_workspace(const struct problem *p, const struct conv_args *a);
 /* The step, whose cost is the caller's to state. */
 struct step *emit_scaled(struct emit *e, const struct problem *p, const struct conv_args *a);
 
-/* Channels of a conv group's plane as filters and halves have them: zeros fill the last chunk. */
-int scaled_channels(const struct conv_args *a);
-
-/* What pixels undo of the filters' channels: of each block of filters, one set for all blocks of a conv group, nothing. */
-enum filter_gains { GAINS_OF_BLOCK, GAINS_OF_ALL, GAINS_NONE };
-/* The filters that it takes, packed in blocks; pairs: each as two halves. */
-size_t filter_halves_bytes(const struct conv_args *a, int block, bool pairs);
-/* The largest weights of their channels, which are found before, unless nothing is undone. */
-size_t channel_sizes_bytes(const struct conv_args *a, int block);
-int emit_filter_halves(struct emit *e, const struct problem *p, const struct conv_args *a, int block,
-                       enum filter_gains gains, bool pairs);
-
 #endif
