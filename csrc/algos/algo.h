@@ -94,6 +94,8 @@ struct problem {
     bool skip; /* zeros of operands may be left out */
     bool
         quick; /* kernels that are soon built rather than fast: as small as they can be, and one for all layers */
+    bool
+        rows_elsewhere; /* of a quick plan: it has linear layers of several rows, whose kernels take one row too */
     bool has_clblast;
     bool in_commit;                    /* results lie where inputs do, and are written in a commit, */
     int when;                          /* if the bool of this view holds; VIEW_NONE: in any case */

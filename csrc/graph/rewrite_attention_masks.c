@@ -60,14 +60,21 @@ static bool is_aligned(const struct clcnn_shape *s, const int32_t size[4])
     return s->rank <= 4;
 }
 
-/* sum[i] += the mask, repeated to the sum's sizes. */
+/* sum[i] += the mask, repeated to the sum's sizes; row by row, which masks are long in. */
 static void add_mask(float *sum, const struct clcnn_shape *to, const float *mask, const int32_t size[4])
 {
-    for (int64_t i = 0; i < shape_count(to); i++) {
-        int64_t at = 0, rest = i, step = 1;
-        for (int d = 3; d >= 0; rest /= to->dim[d], step *= size[d], d--)
+    const int64_t wide = to->dim[3];
+    for (int64_t row = 0; row < shape_count(to) / wide; row++, sum += wide) {
+        int64_t at = 0, rest = row, step = size[3];
+        for (int d = 2; d >= 0; rest /= to->dim[d], step *= size[d], d--)
             at += rest % to->dim[d] % size[d] * step;
-        sum[i] += mask[at];
+        if (size[3] == 1)
+            for (int64_t i = 0; i < wide; i++)
+                sum[i] += mask[at];
+        else
+            for (int64_t i = 0; i < wide; i += size[3])
+                for (int64_t j = 0; j < size[3]; j++)
+                    sum[i + j] += mask[at + j];
     }
 }
 

@@ -121,11 +121,26 @@ done:
     return st;
 }
 
+/* Whether there are linear layers of several rows. */
+static bool has_rows(const struct clcnn_graph *g)
+{
+    for (int i = 0; i < g->n_nodes; i++) {
+        const struct node *n = &g->nodes[i];
+        if (n->dead || n->op != &op_linear)
+            continue;
+        const struct clcnn_shape *x = &g->values[n->in[0]].shape;
+        if (shape_count(x) > x->dim[x->rank - 1])
+            return true;
+    }
+    return false;
+}
+
 static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn_graph *graph,
                                         const struct clcnn_plan_options *options, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct value_views views = {0};
+    bp->rows_elsewhere = options->quick && has_rows(bp->graph);
     TRY(blueprint_states(bp, options, err));
     blueprint_least_arena(bp);
     TRY(blueprint_batch_slices(bp, options->batch_part, err));

@@ -110,7 +110,7 @@ struct blueprint {
     bool guard;
     bool fp16_activations; /* maps between steps are stored so where they can be */
     enum clcnn_chain chain;
-    bool chained; /* as in struct problem */
+    bool chained, rows_elsewhere; /* as in struct problem */
 
     struct storage *storages;
     struct packed *packed;

@@ -86,6 +86,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .zeros = n->zeros,
         .skip = options->skip,
         .quick = options->quick,
+        .rows_elsewhere = bp->rows_elsewhere,
         .rectified = n->n_in > 0 && n->in[0] >= 0 && graph_is_rectified(bp->graph, n->in[0]),
         .has_clblast = device_has_clblast(bp->dev),
         .chained = bp->chained,

@@ -13,12 +13,17 @@
  * Index map: group = (item * across + chunk of panels) * down + chunk of tiles.
  * `pack`: group = (item * panels + panel) * ceil(K/PACK_ROWS) + part of the rows.
  * Work-group: WG = 1. Local memory: none.
- * Defines: V columns of a vector, 16 or 8; EPI_ACT act_* (epilogue.clh), whose other parts are told at run time. */
+ * Defines: V columns of a vector, 16 or 8; SMALL_CODE 0 (default) or 1: soon built, as all tiles have T rows, and
+ * results, and rows of a whose columns are dense, go element by element; EPI_ACT act_* (epilogue.clh), whose other
+ * parts are told at run time. */
 #ifndef WG
 #define WG 1
 #endif
 #ifndef V
 #define V 16
+#endif
+#ifndef SMALL_CODE
+#define SMALL_CODE 0
 #endif
 #include "common/clcnn.clh"
 #include "matmul/gemm_args.h"
@@ -83,7 +88,9 @@
     }
 
 /* The same for the fewest rows that are `count` or more. */
-#if V == 16
+#if SMALL_CODE
+#define ROWS_PRODUCTS(W) PRODUCTS(T, W)
+#elif V == 16
 #define ROWS_PRODUCTS(W) \
     if (count > 8)       \
         PRODUCTS(T, W)   \
@@ -157,7 +164,7 @@ void FN(bring)(SRC a, long a_m, long a_k, int count, int left, int depth, float 
             for (; k < depth; k++)
                 rows[t * PITCH + k] = a[k];
         }
-    } else if (a_m == 1) {
+    } else if (!SMALL_CODE && a_m == 1) {
         FN(bring_turned)(a, a_k, count, left, depth, rows);
     } else {
         for (int k = 0; k < depth; k++, a += a_k)
@@ -270,7 +277,7 @@ void FN(finish)(const float *sums, int row, int count, int begin, int to, int fi
 {
     const struct gemm_args g = p->gemm; /* a copy: stores of y cannot change it */
     const bool has_c = p->c != 0, adds = p->add == 1, multiplies = p->add == 2;
-    if (begin + P == to && first == begin) {
+    if (!SMALL_CODE && begin + P == to && first == begin) {
         const int next = V;
         FINISH(ALL)
     } else

@@ -85,7 +85,7 @@ def test_it_begins_with_few_small_kernels(net: Net, device: _core.Device) -> Non
 
 
 def test_linear_layers_begin_with_panels(device: _core.Device) -> None:
-    """Seven products of halves and packed weights of a row are two or three programs more."""
+    """Seven products of halves, packed weights of a row and dot products are two or three programs more."""
     chosen = {}
     for quick in (True, False):
         graph = clcnn.Graph()
@@ -99,7 +99,7 @@ def test_linear_layers_begin_with_panels(device: _core.Device) -> None:
         with _core.Plan(device, graph._core, quick=quick) as plan:
             chosen[quick] = {layer["layer"]: layer["algo"] for layer in plan.layers()}
     assert chosen[True]["rows"] == "panels" and chosen[False]["rows"] in ("strassen", "panels")
-    assert chosen[True]["row"] != "fixed" and chosen[False]["row"] == "fixed"
+    assert chosen[True]["row"] == chosen[True]["rows"] and chosen[False]["row"] == "fixed"
 
 
 def numbers(shape: tuple[int, ...]) -> np.ndarray:
@@ -125,6 +125,50 @@ def test_the_first_plan_has_fewer_kernels(device: _core.Device) -> None:
     assert chosen[True] == ["linear", "linear", "gelu", "linear"]
     assert "conv" in chosen[False] and "gelu" not in chosen[False]
     np.testing.assert_allclose(results[0], results[1], rtol=1e-4, atol=1e-5)
+
+
+def product(kind: str) -> tuple[clcnn.Graph, list[np.ndarray[Any, Any]]]:
+    """A product by `panels` whose rows and columns fill no whole tiles."""
+    graph = clcnn.Graph()
+    if kind == "linear":
+        y = graph.apply("linear", graph.input("x", (3, 19, 70)), numbers((45, 70)), numbers((45,)), name="y")
+        graph.output(graph.apply("relu", y))
+        return graph, [numbers((3, 19, 70))]
+    a, b = graph.input("a", (2, 300, 31)), graph.input("b", (2, 300, 50))
+    if kind == "turned":
+        a = graph.apply("transpose", a, perm=(0, 2, 1))
+    else:
+        b = graph.apply(
+            "slice", graph.apply("reshape", b, shape=(2, 50, 300)), starts=(0,), ends=(31,), axes=(1,)
+        )
+    graph.output(graph.apply("matmul", a, b, name="y"))
+    return graph, [numbers((2, 300, 31)), numbers((2, 300, 50))]
+
+
+@pytest.mark.parametrize("kind", ["linear", "turned", "in place"])
+def test_small_code_of_products_has_the_same_bits(device: _core.Device, kind: str) -> None:
+    graph, data = product(kind)
+    results = []
+    for quick in (True, False):
+        with _core.Plan(device, graph._core, quick=quick, overrides={"y": "panels"}) as plan:
+            results.append(plan.run(data)[0])
+            assert quick == any("SMALL_CODE=1" in step["defines"] for step in plan.steps())
+    np.testing.assert_array_equal(results[0], results[1])
+
+
+def test_attention_begins_with_its_mask_as_it_is(device: _core.Device) -> None:
+    """Turning it once is another program."""
+    graph = clcnn.Graph()
+    rows = [graph.input(name, (2, 3, 21, 8)) for name in "qkv"]
+    mask = graph.constant(numbers((1, 3, 21, 21)))
+    graph.output(graph.apply("scaled_dot_product_attention", *rows, mask))
+    data, results, defines = [numbers((2, 3, 21, 8)) + i for i in range(3)], [], {}
+    for quick in (True, False):
+        with _core.Plan(device, graph._core, quick=quick) as plan:
+            results.append(plan.run(data)[0])
+            defines[quick] = plan.steps()[0]["defines"]
+    assert "MASK=1" in defines[True] and "MASK=2" in defines[False]
+    np.testing.assert_array_equal(results[0], results[1])
 
 
 def test_threads_run_while_it_changes(net: Net, device: _core.Device) -> None:

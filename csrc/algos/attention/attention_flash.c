@@ -13,11 +13,11 @@ static bool applicable(const struct problem *p, struct why *why)
     return true;
 }
 
-/* Whether the mask is a constant that has rows and columns of its own. */
+/* Whether the mask is a constant that has rows and columns of its own, and the kernel that turns it may be built. */
 static bool turns_mask(const struct problem *p, const struct attention_args *a)
 {
-    return p->n_in > MASK && p->in[MASK].present && p->in[MASK].constant && a->wide == 0 && a->mask[2] != 0 &&
-           a->mask[3] != 0;
+    return !p->quick && p->n_in > MASK && p->in[MASK].present && p->in[MASK].constant && a->wide == 0 &&
+           a->mask[2] != 0 && a->mask[3] != 0;
 }
 
 /* The mask with its rows as lanes, as the `tiles` work-items of a head read it one after the other; its strides in the

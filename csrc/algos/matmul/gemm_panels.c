@@ -210,6 +210,8 @@ static void emit_product(struct emit *e, const struct problem *p, const struct g
     const size_t groups = gemm_items(&s.gemm) * (size_t)args.across * (size_t)args.down;
     struct step *step = emit_step(e, "gemm_panels", "main", groups, 1);
     step_define(step, "V", p->block);
+    if (p->quick)
+        step_define(step, "SMALL_CODE", 1);
     step_define_id(step, "EPI_ACT", act_identifier(clipped.act));
     step_read_at(step, p->in[0].view, g->at[0]);
     step_read_at(step, b, s.in_place ? g->at[1] : 0);
@@ -233,7 +235,7 @@ static bool applicable(const struct problem *p, const struct gemm_problem *g, st
     const struct panels s = panels_of(p, g);
     const bool shallow =
         p->in[1].constant && s.gemm.k <= GEMM_PANELS_ROW_ELEMENTS && (size_t)s.gemm.n >= s.columns;
-    PREFER(why, p->op != &op_linear || s.gemm.m > 1 || shallow,
+    PREFER(why, p->op != &op_linear || s.gemm.m > 1 || shallow || p->rows_elsewhere,
            "one row: dot products read the weights where they lie");
     PREFER(why, p->op != &op_linear || p->in[1].constant || s.in_place || !few_rows(&s.gemm),
            "few rows: dot products read weights that every run changes where they lie");

@@ -13,6 +13,7 @@
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct gemm_problem g = linear_as_gemm(p);
+    PREFER(why, !p->rows_elsewhere, GEMM_BUILT_LATER);
     PREFER(why, cpu_device(p->device) || gemm_items(&g.args) * (size_t)g.args.m <= 32,
            "more than 32 rows: tiles reuse the weights better");
     return true;
