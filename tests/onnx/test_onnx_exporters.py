@@ -10,6 +10,7 @@ pytest.importorskip("onnx")
 from onnx import TensorProto, helper  # noqa: E402
 
 import clcnn  # noqa: E402
+from clcnn.onnx.verify import verify  # noqa: E402
 from helpers import refused  # noqa: E402
 from onnx_models import info, load, model, relu, run  # noqa: E402
 
@@ -112,3 +113,20 @@ def test_limits_of_non_maximum_suppression(device, limit, found):
     proto = model([node], inputs, [("y", None, TensorProto.INT64)], initial=initial)
     (y,) = run(proto, {"b": boxes, "s": scores}, device)
     np.testing.assert_array_equal(y, np.array([[0, 0, 1], [0, 0, 2], [0, 0, 0]])[:found].reshape(-1, 3))
+
+
+def test_an_output_may_be_called_as_lengths_are(device):
+    """What says how many rows of y there are is an output of the graph, too; it takes a name that is free."""
+    nodes = [
+        helper.make_node("NonMaxSuppression", ["b", "s", "n", "t"], ["y"]),
+        helper.make_node("Relu", ["s"], ["y.count"]),
+    ]
+    initial = {"n": np.array([5]), "t": np.array([0.5], np.float32)}
+    boxes, scores = np.array([[[0, 0, 1, 1]] * 2], np.float32), np.array([[[0.1, 0.3]]], np.float32)
+    outputs = [("y", None, TensorProto.INT64), ("y.count", None)]
+    proto = model(nodes, [("b", boxes.shape), ("s", scores.shape)], outputs, initial=initial)
+    found, counted = run(proto, {"b": boxes, "s": scores}, device)
+    np.testing.assert_array_equal(found, [[0, 0, 1]])
+    np.testing.assert_array_equal(counted, scores)
+    checks = verify(load(proto), {"b": boxes, "s": scores}, device, against=["reference"])
+    assert [(check.op, check.verdict) for check in checks][1] == ("Relu", "agrees")

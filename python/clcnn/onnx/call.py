@@ -286,6 +286,16 @@ def layer_name(name: str) -> str:
     return f"{head}...{tail}~{zlib.crc32(whole):08x}"
 
 
+def distinct(wanted: str, taken: set[str], mark: str = "#") -> str:
+    """`wanted`, or with a number behind it while it is taken; the result is then taken too."""
+    name, count = wanted, 1
+    while name in taken:
+        count += 1
+        name = f"{wanted}{mark}{count}"
+    taken.add(name)
+    return name
+
+
 class Constants:
     """The arrays that became constants of a graph, each of them once. Copies may have been taken of them, and
     other arrays be where they were, so that the address says nothing."""

@@ -21,6 +21,7 @@ from clcnn._version import __version__
 from clcnn.errors import ArgumentError, UnsupportedError
 from clcnn.graph import Graph, Record, Value, trace
 from clcnn.model_io import BATCH_FREE
+from clcnn.onnx.call import distinct
 from clcnn.onnx.export_step import TYPES, Step, filled, same_array
 from clcnn.onnx.ops import WRITE
 
@@ -129,16 +130,6 @@ class Writer:
             helper.make_attribute(key, value) for key, value in attrs.items() if value is not None
         )
         self.nodes.append(made)
-
-
-def distinct(wanted: str, taken: set[str], mark: str = "#") -> str:
-    """`wanted`, or with a number behind it while it is taken; the result is then taken too."""
-    name, count = wanted, 1
-    while name in taken:
-        count += 1
-        name = f"{wanted}{mark}{count}"
-    taken.add(name)
-    return name
 
 
 def to_model(model: Any, input_shape: Any = None, *, dynamic_batch: bool = False) -> onnx.ModelProto:

@@ -23,6 +23,7 @@ from clcnn.onnx.call import (
     Operand,
     Refusal,
     constant_value,
+    distinct,
     layer_name,
 )
 from clcnn.onnx.lengths import Empty, Length, Lengths
@@ -423,8 +424,9 @@ def _count(walk: Walk, length: Length, name: str, used: set[int]) -> str:
         if value.id in used:
             value = walk.graph.apply("identity", value, name=layer_name(name))
         used.add(value.id)
-        walk.graph.output(value, f"{name}.count")
-        return f"{name}.count"
+        count = distinct(f"{name}.count", {o.name for o in walk.model.outputs})
+        walk.graph.output(value, count)
+        return count
 
     return str(walk.lengths.once(("output", length.key), made))
 

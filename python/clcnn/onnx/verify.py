@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -143,8 +143,8 @@ def verify(
     if program.graph is not None:
         target, feed = devices.get(device), program.feed(inputs)
         kept = {name: value for name, value in program.values.items() if isinstance(value, Value)}
-        counts = {f"{name}.count": count for name, (_, count) in program.lengths.items()}
-        results = _every_value(program.graph, {**kept, **counts}, feed, target, precision)
+        counts = [count for _, count in program.lengths.values()]
+        results = _every_value(program.graph, [*kept.values(), *counts], feed, target, precision)
         for name, value in kept.items():
             known.setdefault(name, results[_label(value)])
             computed.add(name)
@@ -189,11 +189,11 @@ def _label(value: Value) -> str:
 
 
 def _every_value(
-    graph: Any, kept: Mapping[str, Value], feed: Arrays, device: Any, precision: Precision
+    graph: Any, kept: Iterable[Value], feed: Arrays, device: Any, precision: Precision
 ) -> dict[str, NDArray[Any]]:
     """The arrays of these values of a graph, by their labels."""
     whole = graph.copy()
-    for label, value in {_label(v): v for v in kept.values()}.items():
+    for label, value in {_label(v): v for v in kept}.items():
         whole.output(whole._values[value.id], label)
     with compiler.compile(whole, device=device, precision=precision) as plan:
         return plan.run(feed)
