@@ -176,6 +176,8 @@ def node_order(nodes: Any, known: Callable[[str], bool]) -> list[int]:
 
     Names that graphs inside a node read from outside count too.
     """
+    if _in_order(nodes, known):
+        return list(range(len(nodes)))
     read = [[n for n in reads(node) if n and not known(n)] for node in nodes]
     made = {name: i for i, node in enumerate(nodes) for name in node.output if name}
     users: list[list[int]] = [[] for _ in nodes]
@@ -199,6 +201,16 @@ def node_order(nodes: Any, known: Callable[[str], bool]) -> list[int]:
         stuck = next(i for i, count in enumerate(missing) if count > 0)
         raise ModelError(f"{label(nodes[stuck])}: it is part of a cycle, or reads what a cycle makes")
     return order
+
+
+def _in_order(nodes: Any, known: Callable[[str], bool]) -> bool:
+    """Whether each node comes after what it reads, as in the files that exporters write."""
+    made = {""}
+    for node in nodes:
+        if not all(name in made or known(name) for name in reads(node)):
+            return False
+        made.update(node.output)
+    return True
 
 
 def reads(node: onnx.NodeProto) -> list[str]:

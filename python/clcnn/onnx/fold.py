@@ -1,4 +1,4 @@
-"""Computing at import what depends on constants alone, with onnx's own reference implementation."""
+"""Computing at import what depends on constants alone, by NumPy or with onnx's reference implementation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper
 
-from clcnn.onnx import functions, growth, quantised
+from clcnn.onnx import arithmetic, functions, growth, quantised
 from clcnn.onnx.call import Refusal
 from clcnn.onnx.tensors import widened
 
@@ -39,8 +39,7 @@ def _expanded(attrs: dict[str, Any], x: Any, shape: Any) -> NDArray[Any]:
         raise Refusal(f"its constant inputs could not be evaluated: {error}") from error
 
 
-# What is not left to the reference, which checks neither scales nor zero points, copies what it repeats, and
-# takes longer to be imported than many models to be computed.
+# What the reference gets wrong, which checks neither scales nor zero points, and copies what it repeats.
 _OWN: dict[str, Callable[..., NDArray[Any]]] = {
     "Expand": _expanded,
     "Identity": lambda attrs, x: x,
@@ -79,6 +78,10 @@ class Evaluator:
             raise Refusal(f"computing a constant would make {grown} elements, more than the {most} allowed")
         if node.op_type in _OWN:
             return [_checked(_OWN[node.op_type](functions.attributes(node), *arrays))]
+        if node.op_type in arithmetic.OPERATORS:
+            made = _guarded(lambda: arithmetic.compute(node.op_type, functions.attributes(node), arrays))
+            if made is not None:
+                return [_checked(made)]
         form, numbers = _form_key(node, opsets.get("", 1), arrays), _few_numbers(arrays)
         if numbers is None:
             return self._computed(node, form, arrays)
@@ -93,17 +96,7 @@ class Evaluator:
         self, node: onnx.NodeProto, form: tuple[Any, ...], arrays: list[NDArray[Any] | None]
     ) -> list[NDArray[Any] | None]:
         feeds = {f"x{i}": a for i, a in enumerate(arrays) if a is not None}
-        try:
-            with np.errstate(all="ignore"):
-                results = self._taken_in(node, form).run(None, feeds)
-        except (KeyboardInterrupt, Refusal):
-            raise
-        except MemoryError as error:
-            raise Refusal("there is not enough memory for the constant that it makes") from error
-        except Exception as error:  # whatever the reference implementation runs into on a wrong node
-            raise Refusal(
-                f"its constant inputs could not be evaluated: {type(error).__name__}: {error}"
-            ) from error
+        results = _guarded(lambda: self._taken_in(node, form).run(None, feeds))
         made = iter([_checked(r) for r in results])
         return [next(made, None) if name else None for name in node.output]
 
@@ -113,6 +106,21 @@ class Evaluator:
             _, version, given, *_ = form
             self._forms[form] = _reference(node, version, given)
         return self._forms[form]
+
+
+def _guarded(compute: Callable[[], Any]) -> Any:
+    """What it gives. Raises Refusal for whatever it runs into on a wrong node."""
+    try:
+        with np.errstate(all="ignore"):
+            return compute()
+    except (KeyboardInterrupt, Refusal):
+        raise
+    except MemoryError as error:
+        raise Refusal("there is not enough memory for the constant that it makes") from error
+    except Exception as error:
+        raise Refusal(
+            f"its constant inputs could not be evaluated: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _form_key(node: onnx.NodeProto, version: int, arrays: list[NDArray[Any] | None]) -> tuple[Any, ...]:
