@@ -45,6 +45,7 @@ def whole_again(parsed: parse.Parsed) -> onnx.ModelProto:
 @pytest.fixture
 def divides_all(monkeypatch):
     monkeypatch.setattr(parse, "LEAST_MEAN", 1)
+    monkeypatch.setattr(parse, "LARGE", 0)
 
 
 def test_raw_data_is_taken_out(divides_all):
@@ -94,6 +95,7 @@ def test_changed_bytes_are_as_when_parsed_whole(data):
     cut = bytes(whole[: data.draw(st.one_of(st.just(len(whole)), st.integers(0, len(whole))))])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parse, "LEAST_MEAN", 1)
+        patch.setattr(parse, "LARGE", data.draw(st.sampled_from([0, 5000, 1 << 16])))
         try:
             expected = onnx.ModelProto.FromString(cut).SerializeToString(deterministic=True)
         except DecodeError:

@@ -20,8 +20,10 @@ from google.protobuf.message import DecodeError
 
 HEAD = 20  # bytes that a tag and a length have at most
 LEAST_MEAN = 1 << 10  # bytes of a record, on average, in a file that is divided
+LARGE = 1 << 16  # bytes of an initialiser that is divided, too
 _GRAPH = onnx.ModelProto.GRAPH_FIELD_NUMBER
 _INITIALIZER = onnx.GraphProto.INITIALIZER_FIELD_NUMBER
+_RAW = onnx.TensorProto.RAW_DATA_FIELD_NUMBER
 
 
 class Parsed(NamedTuple):
@@ -72,12 +74,26 @@ class _Divided:
         self._merge(graph, record.content, record.end, _INITIALIZER, self._initializer)
 
     def _initializer(self, record: _Record) -> None:
-        # Its raw data is in memory twice here, each time beside what the next line drops.
-        tensor = onnx.TensorProto.FromString(self._read(record.content, record.end))
-        raw = tensor.raw_data if tensor.HasField("raw_data") else None
-        tensor.ClearField("raw_data")
-        self.parsed.proto.graph.initializer.add().CopyFrom(tensor)
+        tensor = self.parsed.proto.graph.initializer.add()
+        raw = self._apart(tensor, record) if record.end - record.content >= LARGE else None
+        if raw is None:
+            tensor.Clear()
+            tensor.MergeFromString(self._read(record.content, record.end))
+            raw = tensor.raw_data if tensor.HasField("raw_data") else None
+            tensor.ClearField("raw_data")
         self.parsed.raw.append(raw)
+
+    def _apart(self, tensor: onnx.TensorProto, record: _Record) -> bytes | None:
+        """Reads an initialiser's raw data into memory once, and merges the rest of it; None: it has none,
+        or what it has cannot be told apart."""
+        found: list[bytes] = []
+        try:
+            self._merge(
+                tensor, record.content, record.end, _RAW, lambda r: found.append(self._read(r.content, r.end))
+            )
+        except _Indivisible:
+            return None
+        return found[-1] if found else None
 
     def _merge(self, message: Any, start: int, end: int, apart: int, take: Any) -> None:
         """Merges the records from `start` to `end` into `message`; those of field `apart` go to take()."""
@@ -104,7 +120,7 @@ class _Divided:
             content = start + behind
             if kind == wire_format.WIRETYPE_LENGTH_DELIMITED:
                 record = _Record(field, start, content, content + value)
-            elif kind == wire_format.WIRETYPE_VARINT and field not in (_GRAPH, _INITIALIZER):
+            elif kind == wire_format.WIRETYPE_VARINT and field not in (_GRAPH, _INITIALIZER, _RAW):
                 record = _Record(field, start, content, content)
             else:
                 raise _Indivisible
