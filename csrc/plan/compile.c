@@ -122,7 +122,7 @@ done:
 }
 
 /* Whether there are linear layers of several rows. */
-static bool has_rows(const struct clcnn_graph *g)
+static bool has_several_rows(const struct clcnn_graph *g)
 {
     for (int i = 0; i < g->n_nodes; i++) {
         const struct node *n = &g->nodes[i];
@@ -140,7 +140,7 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
 {
     enum clcnn_status st = CLCNN_OK;
     struct value_views views = {0};
-    bp->rows_elsewhere = options->quick && has_rows(bp->graph);
+    bp->rows_elsewhere = options->quick && has_several_rows(bp->graph);
     TRY(blueprint_states(bp, options, err));
     blueprint_least_arena(bp);
     TRY(blueprint_batch_slices(bp, options->batch_part, err));

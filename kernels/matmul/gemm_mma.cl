@@ -27,7 +27,6 @@
 #else /* NVIDIA's compiler crashes on the errors that would follow */
 #include "matmul/gemm_operands.clh"
 #include "conv_nvidia/mma_tile.clh"
-#define PARTIALS (WG * SUMS / 4) /* of a group, in fours */
 #define STAGE (FLOATS(A_DEEP, BM) + FLOATS(B_DEEP, BN))
 #define FITTING (12032 / STAGE)
 #define STAGES (FITTING > 4 ? 4 : FITTING)
@@ -149,15 +148,16 @@ void FN(store)(const float sum[SUMS], int row, int column, const struct FN(tile)
 }
 
 #if SPLIT
+#define FIXUP_ITEMS WG
+#define FIXUP_BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#include "conv_nvidia/conv_parts.clh"
 /* True for the last group of the tile, which then has the sums of all; partial: the tile's; last: one less than its
  * groups. */
 bool FN(fixup)(float sum[SUMS], int row, int column, int split, const struct FN(tile) *t, global float4 *partial,
                global uint *arrived, uint last, const struct gemm_args *a, local uint *before)
 {
     global float4 *from = partial + LANE, *mine = from + split * PARTIALS;
-#pragma unroll
-    for (int i = 0; i < SUMS / 4; i++)
-        mine[i * WG] = (float4)(sum[4 * i], sum[4 * i + 1], sum[4 * i + 2], sum[4 * i + 3]);
+    FN(leave)(sum, mine);
 #if PRODUCTS == 3
     const ulong lost = FN(lost)(sum);
     if (lost)
@@ -168,29 +168,7 @@ bool FN(fixup)(float sum[SUMS], int row, int column, int split, const struct FN(
                 ((global float *)(mine + i / 4 * WG))[i % 4] = FN(define)(r, n, t, a);
         }
 #endif
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    if (LANE == 0) {
-        uint others;
-        ARRIVE(others, arrived, last);
-        *before = others;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    if (*before != last)
-        return false;
-#pragma unroll
-    for (int i = 0; i < SUMS / 4; i++)
-        vstore4(from[i * WG], i, sum);
-#pragma unroll(SUMS > 32 ? 1 : SUMS > 16 ? 2 : 4)
-    for (uint s = 1; s <= last; s++)
-#pragma unroll
-        for (int i = 0; i < SUMS / 4; i++) {
-            const float4 v = from[(long)s * PARTIALS + i * WG];
-            sum[4 * i] += v.x;
-            sum[4 * i + 1] += v.y;
-            sum[4 * i + 2] += v.z;
-            sum[4 * i + 3] += v.w;
-        }
-    return true;
+    return FN(put_together)(sum, from, arrived, last, before);
 }
 #endif
 

@@ -126,16 +126,16 @@ static float chunk_of(const struct conv_args *a, const struct tile *t)
     return fmaxf(products, fmaxf(copied, least));
 }
 
+static int results_of(const struct tile *t)
+{
+    return t->filters * t->positions;
+}
+
 /* Single pixels of maps wait for the activation, and windows where the warps of a tile that have no filters wait for the others. */
 static float act_time(const struct problem *p, const struct conv_args *a, const struct tile *t)
 {
     const bool waits = scaled_taps(a) == 1 ? image_of(a) > 1 : a->k / a->groups < t->filters;
-    return waits ? mma_act_time(p, t->filters * t->positions) : 0.0f;
-}
-
-static int results_of(const struct tile *t)
-{
-    return t->filters * t->positions;
+    return waits ? mma_act_time(p, results_of(t)) : 0.0f;
 }
 
 /* Parts that groups which share a depth leave. */
@@ -198,12 +198,14 @@ static bool may_part(const struct problem *p, const struct conv_args *a, const s
 static struct choice choose(const struct problem *p, const struct conv_args *a)
 {
     struct choice best = {.tile = NULL};
-    for (int i = 0; i < COUNT_OF(tiles); i++)
-        for (int split = 1; fits(p, a, &tiles[i]) && split <= most_parts(a, &tiles[i]); split++) {
+    for (int i = 0; i < COUNT_OF(tiles); i++) {
+        const int most = fits(p, a, &tiles[i]) ? most_parts(a, &tiles[i]) : 0;
+        for (int split = 1; split <= most; split++) {
             const struct choice c = with_tile(p, a, &tiles[i], split);
             if (may_part(p, a, &c) && (best.tile == NULL || c.time < best.time))
                 best = c;
         }
+    }
     return best;
 }
 

@@ -171,8 +171,7 @@ OPERATORS: dict[str, Operator] = {
 
 
 def compute(op: str, attrs: Attributes, arrays: Sequence[Array | None]) -> Array | None:
-    """The result of an operator on numbers; None: the reference is to compute it."""
-    operator = OPERATORS.get(op)
-    if operator is None or any(a is not None and a.dtype.kind not in "biuf" for a in arrays):
+    """The result of one of OPERATORS on numbers; None: the reference is to compute it."""
+    if any(a is not None and a.dtype.kind not in "biuf" for a in arrays):
         return None
-    return operator(attrs, *arrays)
+    return OPERATORS[op](attrs, *arrays)

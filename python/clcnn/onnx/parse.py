@@ -74,26 +74,20 @@ class _Divided:
         self._merge(graph, record.content, record.end, _INITIALIZER, self._initializer)
 
     def _initializer(self, record: _Record) -> None:
-        tensor = self.parsed.proto.graph.initializer.add()
-        raw = self._apart(tensor, record) if record.end - record.content >= LARGE else None
-        if raw is None:
-            tensor.Clear()
-            tensor.MergeFromString(self._read(record.content, record.end))
-            raw = tensor.raw_data if tensor.HasField("raw_data") else None
-            tensor.ClearField("raw_data")
-        self.parsed.raw.append(raw)
-
-    def _apart(self, tensor: onnx.TensorProto, record: _Record) -> bytes | None:
-        """Reads an initialiser's raw data into memory once, and merges the rest of it; None: it has none,
-        or what it has cannot be told apart."""
-        found: list[bytes] = []
+        """The raw data of a large one is read to where it stays, and the rest is merged."""
+        tensor, raw = self.parsed.proto.graph.initializer.add(), []
         try:
+            if record.end - record.content < LARGE:
+                raise _Indivisible
             self._merge(
-                tensor, record.content, record.end, _RAW, lambda r: found.append(self._read(r.content, r.end))
+                tensor, record.content, record.end, _RAW, lambda r: raw.append(self._read(r.content, r.end))
             )
         except _Indivisible:
-            return None
-        return found[-1] if found else None
+            tensor.Clear()
+            tensor.MergeFromString(self._read(record.content, record.end))
+            raw = [tensor.raw_data] if tensor.HasField("raw_data") else []
+            tensor.ClearField("raw_data")
+        self.parsed.raw.append(raw[-1] if raw else None)
 
     def _merge(self, message: Any, start: int, end: int, apart: int, take: Any) -> None:
         """Merges the records from `start` to `end` into `message`; those of field `apart` go to take()."""
