@@ -102,7 +102,7 @@ def names(value: str | Iterable[str], what: str) -> list[str]:
 
 def plain(value: Any, what: str) -> Any:
     """The value itself, if it is no masked array: what is masked would count as if it were not."""
-    if isinstance(value, np.ma.MaskedArray):
+    if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):  # whose import takes 10 ms
         raise DtypeError(
             f"{what}: expected a plain NumPy array, got a masked one, whose mask would not count; "
             "pass x.filled(value)"

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clcnn import _arguments, _core
+from clcnn import _arguments, _core, sources
 from clcnn._reference import fill
 from clcnn._reference.spatial import begins_ends, padded, per_dim, taps
-from clcnn.compiler import compile, graph_of
+from clcnn.compiler import compile
 from clcnn.device import DeviceInfo
 from clcnn.errors import ArgumentError, DtypeError, ShapeError
 from clcnn.graph import Graph, Record
@@ -63,6 +63,7 @@ def calibrate(
     >>> zeros["features.0"].element
     1.0
     """
+    model, _ = sources.opened(model, None)
     batches = _batches(images)
     first = next(batches, None)
     if first is not None:
@@ -108,7 +109,7 @@ def _graph_for(model: Any, batch: Batch) -> tuple[Graph, int]:
     for size in _sizes(model):
         shapes = {name: (size, *array.shape[1:]) for name, array in batch.items()}
         try:
-            return graph_of(model, None if isinstance(model, Graph) else shapes.get("", shapes)), size
+            return sources.graph_of(model, None if isinstance(model, Graph) else shapes.get("", shapes)), size
         except (ShapeError, ArgumentError) as error:
             given = ", ".join(str(array.shape) for array in batch.values())
             refused = ShapeError(f"images[0]: shape {given} does not fit the model: {error}")

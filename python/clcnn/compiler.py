@@ -6,16 +6,14 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from clcnn import _arguments, _core, sources, wisdom
 from clcnn import device as devices
 from clcnn import zeros as known_zeros
 from clcnn._background.building import patiently
 from clcnn._log import logger
 from clcnn.device import parse_bytes
-from clcnn.errors import ArgumentError, ShapeError
-from clcnn.graph import Graph, trace
+from clcnn.errors import ArgumentError
+from clcnn.graph import Graph
 from clcnn.plan import Plan
 from clcnn.report import size
 from clcnn.state import State
@@ -143,7 +141,7 @@ def compile(
         return _group(**locals())
     opening = devices.opening(device, threads)
     model, input_shape = sources.opened(model, input_shape)
-    graph = graph_of(model, input_shape)
+    graph = sources.graph_of(model, input_shape)
     sparse = dict(known_zeros.of_graph(known_zeros.of_model(model) if zeros is None else zeros, graph))
     main = tuple(graph.outputs)
     extra = _arguments.names(outputs, "outputs")
@@ -258,45 +256,3 @@ def _wisdom(
         known = found.into(known)
         wisdom.remember(device, known, found.times)
     return known
-
-
-def graph_of(model: Any, input_shape: Any) -> Graph:
-    if hasattr(model, "specialise"):  # clcnn.onnx.Model, without importing onnx here
-        return _specialised(model, input_shape)
-    if not isinstance(model, Graph):
-        if input_shape is None:
-            raise ArgumentError("input_shape is needed to compile a model")
-        return trace(model, input_shape)
-    if not any(r.kind == "node" for r in model.records):
-        raise ArgumentError("the graph is empty: it has no node")
-    if input_shape is not None:
-        have = [value.shape for value in model.inputs.values()]
-        if _shapes(input_shape) != have:
-            raise ShapeError(
-                f"input_shape {input_shape} does not fit the graph, whose inputs have shapes {have}"
-            )
-    return model
-
-
-def _shapes(given: Any) -> list[tuple[int, ...]]:
-    """One shape, several, or a dict of them, as a list."""
-    expected = "a shape, a sequence of shapes or a dict of them by name"
-    rows = given.values() if isinstance(given, Mapping) else given
-    shapes = _arguments.items(rows, "input_shape", expected)
-    if all(isinstance(n, (int, np.integer)) for n in shapes):
-        shapes = [shapes]
-    return [tuple(_arguments.items(shape, "input_shape", expected)) for shape in shapes]
-
-
-def _specialised(model: Any, input_shape: Any) -> Graph:
-    """The graph of an ONNX model; shapes in a sequence are for its inputs in order."""
-    if input_shape is None or isinstance(input_shape, Mapping):
-        shapes = input_shape
-    else:
-        given = _shapes(input_shape)
-        names = [info.name for info in model.inputs]
-        if len(given) != len(names):
-            raise ShapeError(f"input_shape: {len(given)} shapes for {len(names)} inputs, {names}")
-        shapes = dict(zip(names, given))
-    graph: Graph = model.graph(shapes)
-    return graph

@@ -27,7 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from clcnn import _arguments, _core, weights
+from clcnn import _arguments, sources, weights
+from clcnn._graph.operators import operators
 from clcnn.errors import ArgumentError, Error
 from clcnn.graph import Graph, Record, Value, trace
 from clcnn.nn import init
@@ -72,8 +73,9 @@ def save(model: Any, path: str | os.PathLike[str], input_shape: Any = None, *, z
 
     Parameters
     ----------
-    model : Graph, nn.Module, or what load() gave
-        An nn.Module (or anything with build()) needs input_shape.
+    model : as of compile()
+        A file of ONNX that is saved so starts faster. An nn.Module (or anything with build()) needs
+        input_shape.
     path : path
     input_shape
         As compile() takes it. Other batch sizes can be used after loading.
@@ -94,13 +96,8 @@ def save(model: Any, path: str | os.PathLike[str], input_shape: Any = None, *, z
     >>> clcnn.load(path).input_shapes
     {'input': (1, 1, 28, 28)}
     """
-    if isinstance(model, Graph):
-        graph = model
-    else:
-        shape = getattr(model, "input_shapes", None) if input_shape is None else input_shape
-        if shape is None:
-            raise ArgumentError("input_shape is needed to save a model that is no graph")
-        graph = trace(model, shape)
+    model, input_shape = sources.opened(model, input_shape)
+    graph = sources.graph_of(model, input_shape)
     document, tensors = describe(graph)
     known = of_graph(of_model(model) if zeros is None else zeros, graph)
     if known:
@@ -346,10 +343,8 @@ def parse(text: Any, what: str) -> Any:
 # ---- the rules of a document ----
 
 
-def require(holds: bool, message: str) -> None:
-    """Raises ModelFileError with this message where a rule does not hold."""
-    if not holds:
-        raise ModelFileError(message)
+def label_of(node: Mapping[str, Any]) -> str:
+    return f"node {shown(node['name'])}"
 
 
 def rows_of(
@@ -357,60 +352,67 @@ def rows_of(
 ) -> list[dict[str, Any]]:
     """The list under `key`: objects with exactly these fields, of these types; some may be absent."""
     rows: Any = document.get(key)
-    require(isinstance(rows, list), f"graph: {key!r} must be a list")
+    if not isinstance(rows, list):
+        raise ModelFileError(f"graph: {key!r} must be a list")
     for at, row in enumerate(rows):
-        require(isinstance(row, dict), f"{key}[{at}]: must be an object, got {shown(row)}")
-        label = f"{key}[{at}] {shown(row.get('name'))}"
-        fits = set(fields) - set(optional) <= set(row) <= set(fields)
-        require(fits, f"{label}: has {sorted(row)}, expected {sorted(fields)}")
-        for field, kind in fields.items():
-            require(
-                field not in row or isinstance(row[field], kind),
-                f"{label}: {field!r} must be a {kind.__name__}, got {shown(row.get(field))}",
+        if not isinstance(row, dict):
+            raise ModelFileError(f"{key}[{at}]: must be an object, got {shown(row)}")
+        if not set(fields) - set(optional) <= set(row) <= set(fields):
+            raise ModelFileError(
+                f"{key}[{at}] {shown(row.get('name'))}: has {sorted(row)}, expected {sorted(fields)}"
             )
+        for field, kind in fields.items():
+            if field in row and not isinstance(row[field], kind):
+                raise ModelFileError(
+                    f"{key}[{at}] {shown(row.get('name'))}: {field!r} must be a {kind.__name__}, "
+                    f"got {shown(row[field])}"
+                )
     return list(rows)
 
 
 def checked_document(document: Any) -> dict[str, Any]:
     """The document, of which form and names are known to be right; shapes and attributes are the core's."""
     version = document.get("version") if isinstance(document, dict) else None
-    require(
-        version == VERSION,
-        f"version {shown(version)} of the format is not known; this clcnn reads version {VERSION}",
-    )
+    if version != VERSION:
+        raise ModelFileError(
+            f"version {shown(version)} of the format is not known; this clcnn reads version {VERSION}"
+        )
     inputs = rows_of(document, "inputs", {"name": str, "shape": list, "dtype": str}, ["dtype"])
     nodes = rows_of(
         document, "nodes", {"name": str, "op": str, "inputs": list, "outputs": list, "attrs": dict}
     )
     outputs = rows_of(document, "outputs", {"name": str, "value": str})
-    require(bool(inputs and nodes and outputs), "graph: inputs, nodes and outputs must not be empty")
-    known = _core.ops()
+    if not (inputs and nodes and outputs):
+        raise ModelFileError("graph: inputs, nodes and outputs must not be empty")
     for row in inputs:
-        sizes = row["shape"]
-        require(
-            all(isinstance(n, int) and not isinstance(n, bool) for n in sizes),
-            f"input {shown(row['name'])}: shape {shown(sizes)} must be a list of integers",
-        )
-        require(
-            row.get("dtype", DTYPES[0]) in DTYPES,
-            f"input {shown(row['name'])}: dtype {shown(row.get('dtype'))} must be one of {', '.join(DTYPES)}",
-        )
+        check_input(row)
     for node in nodes:
-        label = f"node {shown(node['name'])}"
-        require(node["op"] in known, f"{label}: there is no operator {shown(node['op'])}")
-        require(
-            all(name is None or isinstance(name, str) for name in node["inputs"]),
-            f"{label}: inputs must be names or null, got {shown(node['inputs'])}",
-        )
-        require(
-            bool(node["outputs"]) and all(isinstance(name, str) for name in node["outputs"]),
-            f"{label}: outputs must be names, got {shown(node['outputs'])}",
-        )
+        check_node(node)
     for what, rows in (("inputs", inputs), ("nodes", nodes), ("outputs", outputs)):
         twice = repeated(row["name"] for row in rows)
-        require(twice is None, f"two {what} are called {shown(twice)}")
+        if twice is not None:
+            raise ModelFileError(f"two {what} are called {shown(twice)}")
     others = {key: document[key] for key in ("zeros",) if key in document}
     return {"inputs": inputs, "nodes": nodes, "outputs": outputs, **others}
+
+
+def check_input(row: Mapping[str, Any]) -> None:
+    sizes, dtype = row["shape"], row.get("dtype", DTYPES[0])
+    if not all(isinstance(n, int) and not isinstance(n, bool) for n in sizes):
+        raise ModelFileError(f"input {shown(row['name'])}: shape {shown(sizes)} must be a list of integers")
+    if dtype not in DTYPES:
+        raise ModelFileError(
+            f"input {shown(row['name'])}: dtype {shown(dtype)} must be one of {', '.join(DTYPES)}"
+        )
+
+
+def check_node(node: Mapping[str, Any]) -> None:
+    if node["op"] not in operators():
+        raise ModelFileError(f"{label_of(node)}: there is no operator {shown(node['op'])}")
+    if not all(name is None or isinstance(name, str) for name in node["inputs"]):
+        raise ModelFileError(f"{label_of(node)}: inputs must be names or null, got {shown(node['inputs'])}")
+    if not (node["outputs"] and all(isinstance(name, str) for name in node["outputs"])):
+        raise ModelFileError(f"{label_of(node)}: outputs must be names, got {shown(node['outputs'])}")
 
 
 def repeated(names: Iterable[str]) -> str | None:
@@ -423,55 +425,61 @@ def repeated(names: Iterable[str]) -> str | None:
     return None
 
 
+def check_tensor(name: str, array: np.ndarray) -> None:
+    if array.dtype.name not in DTYPES:
+        raise ModelFileError(f"tensor {shown(name)}: must be one of {', '.join(DTYPES)}, not {array.dtype}")
+    if array.size == 0:
+        raise ModelFileError(f"tensor {shown(name)}: shape {list(array.shape)} has no elements")
+
+
 def decoded(document: dict[str, Any], tensors: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """The document with attributes as values, every value known to be made once and before it is used."""
     for name, array in tensors.items():
-        require(
-            array.dtype.name in DTYPES,
-            f"tensor {shown(name)}: must be one of {', '.join(DTYPES)}, not {array.dtype}",
-        )
-        require(array.size > 0, f"tensor {shown(name)}: shape {list(array.shape)} has no elements")
+        check_tensor(name, array)
     names = [row["name"] for row in document["inputs"]]
     for node in document["nodes"]:
         names += node["outputs"]
     twice = repeated([*tensors, *names])
-    require(twice is None, f"two values are called {shown(twice)}")
+    if twice is not None:
+        raise ModelFileError(f"two values are called {shown(twice)}")
     made = {*tensors, *(row["name"] for row in document["inputs"])}
     later, used = set(names), set()
     nodes = []
     for node in document["nodes"]:
-        label = f"node {shown(node['name'])}"
         for name in (name for name in node["inputs"] if name is not None):
-            require(
-                name in made or name not in later,
-                f"{label}: uses {shown(name)} before it is made; nodes must be in order, and without a cycle",
-            )
-            require(name in made, f"{label}: uses {shown(name)}, which nothing makes")
+            if name not in made:
+                raise ModelFileError(
+                    f"{label_of(node)}: uses {shown(name)} before it is made; nodes must be in order, and "
+                    "without a cycle"
+                    if name in later
+                    else f"{label_of(node)}: uses {shown(name)}, which nothing makes"
+                )
             used.add(name)
         made.update(node["outputs"])
-        nodes.append({**node, "attrs": decoded_attrs(node, label)})
+        nodes.append({**node, "attrs": decoded_attrs(node)})
     for row in document["outputs"]:
-        require(row["value"] in made, f"output {shown(row['name'])}: nothing makes {shown(row['value'])}")
+        if row["value"] not in made:
+            raise ModelFileError(f"output {shown(row['name'])}: nothing makes {shown(row['value'])}")
         used.add(row["value"])
-    unused = [name for name in tensors if name not in used]
-    require(not unused, f"tensor {shown(unused[0]) if unused else ''} is used by no node")
+    unused = next((name for name in tensors if name not in used), None)
+    if unused is not None:
+        raise ModelFileError(f"tensor {shown(unused)} is used by no node")
     return {**document, "nodes": nodes}
 
 
-def decoded_attrs(node: Mapping[str, Any], label: str) -> dict[str, Any]:
+def decoded_attrs(node: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes with the floats that JSON lacks; their names and kinds are checked, their values are the
     core's."""
-    kinds = {attr["name"]: attr["kind"] for attr in _core.ops()[node["op"]]["attrs"]}
+    kinds = {attr["name"]: attr["kind"] for attr in operators()[node["op"]]["attrs"]}
     attrs = {}
     for name, value in node["attrs"].items():
-        require(name in kinds, f"{label}: {node['op']} has no attribute {shown(name)}")
+        if name not in kinds:
+            raise ModelFileError(f"{label_of(node)}: {node['op']} has no attribute {shown(name)}")
         items = value if isinstance(value, list) else [value]
         if kinds[name] in ("float", "floats"):
             items = [NOT_IN_JSON.get(item, item) if isinstance(item, str) else item for item in items]
         wanted = str if kinds[name] == "enum" else (int, float)
-        require(
-            all(isinstance(item, wanted) for item in items),
-            f"{label}: attribute {name} is a {kinds[name]}, got {shown(value)}",
-        )
+        if not all(isinstance(item, wanted) for item in items):
+            raise ModelFileError(f"{label_of(node)}: attribute {name} is a {kinds[name]}, got {shown(value)}")
         attrs[name] = items if isinstance(value, list) else items[0]
     return attrs

@@ -1,4 +1,4 @@
-"""What compile() takes for a model besides its own kinds: files, bytes of ONNX, modules of PyTorch."""
+"""What compile() and save() take for a model: files, bytes of ONNX, modules of PyTorch, graphs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from clcnn import _arguments, _arrays
 from clcnn._log import logger
-from clcnn.errors import ArgumentError, UnsupportedError
+from clcnn.errors import ArgumentError, ShapeError, UnsupportedError
+from clcnn.graph import Graph, trace
 
 
 def opened(model: Any, given: Any) -> tuple[Any, Any]:
@@ -50,8 +51,7 @@ def _of_file(path: str, given: Any) -> tuple[Any, Any]:
         raise ArgumentError(
             f"model: {_arguments.shown(path)} is no file; nets of the zoo are made by clcnn.zoo.get(name)"
         ) from None
-    model = model_io.load(path)
-    return model, model.input_shapes if given is None else given
+    return model_io.load(path), given
 
 
 # ---- PyTorch ----
@@ -118,3 +118,53 @@ def _exported(torch: Any, module: Any, examples: tuple[Any, ...]) -> bytes:
         ) from error
     logger.info("%s: exported by torch to %d bytes of ONNX", type(module).__name__, file.tell())
     return file.getvalue()
+
+
+# ---- graphs ----
+
+
+def graph_of(model: Any, input_shape: Any) -> Graph:
+    """The graph of what opened() gave: a Graph, a model of clcnn.onnx, a module, anything with build().
+
+    input_shape: as compile() takes it; None where the model says its own (`input_shapes`).
+    """
+    if hasattr(model, "specialise"):  # clcnn.onnx.Model, without importing onnx here
+        return _specialised(model, input_shape)
+    if not isinstance(model, Graph):
+        shape = getattr(model, "input_shapes", None) if input_shape is None else input_shape
+        if shape is None:
+            raise ArgumentError(f"input_shape is needed: a {type(model).__name__} has none of its own")
+        return trace(model, shape)
+    if not any(r.kind == "node" for r in model.records):
+        raise ArgumentError("the graph is empty: it has no node")
+    if input_shape is not None:
+        have = [value.shape for value in model.inputs.values()]
+        if _shapes(input_shape) != have:
+            raise ShapeError(
+                f"input_shape {input_shape} does not fit the graph, whose inputs have shapes {have}"
+            )
+    return model
+
+
+def _shapes(given: Any) -> list[tuple[int, ...]]:
+    """One shape, several, or a dict of them, as a list."""
+    expected = "a shape, a sequence of shapes or a dict of them by name"
+    rows = given.values() if isinstance(given, Mapping) else given
+    shapes = _arguments.items(rows, "input_shape", expected)
+    if all(isinstance(n, (int, np.integer)) for n in shapes):
+        shapes = [shapes]
+    return [tuple(_arguments.items(shape, "input_shape", expected)) for shape in shapes]
+
+
+def _specialised(model: Any, input_shape: Any) -> Graph:
+    """The graph of an ONNX model; shapes in a sequence are for its inputs in order."""
+    if input_shape is None or isinstance(input_shape, Mapping):
+        shapes = input_shape
+    else:
+        given = _shapes(input_shape)
+        names = [info.name for info in model.inputs]
+        if len(given) != len(names):
+            raise ShapeError(f"input_shape: {len(given)} shapes for {len(names)} inputs, {names}")
+        shapes = dict(zip(names, given))
+    graph: Graph = model.graph(shapes)
+    return graph

@@ -156,15 +156,39 @@ def test_a_loaded_model_can_be_a_part_of_another(tmp_path: Path) -> None:
 
 
 def test_saving_needs_a_shape_and_layers(tmp_path: Path) -> None:
-    with pytest.raises(clcnn.ArgumentError, match="input_shape is needed to save a model that is no graph"):
+    with pytest.raises(clcnn.ArgumentError, match="input_shape is needed: a LeNet5 has none"):
         clcnn.save(zoo.lenet5(), tmp_path / "x.clcnn")
     with pytest.raises(clcnn.ArgumentError, match="the graph is empty: it has no node"):
         clcnn.save(clcnn.Graph(), tmp_path / "x.clcnn")
     with pytest.raises(clcnn.ShapeError, match=r"conv features\.0: "):
         clcnn.save(zoo.lenet5(), tmp_path / "x.clcnn", (1, 3, 28, 28))
     with pytest.raises(clcnn.ArgumentError, match="expected a clcnn.Graph or a model with build"):
+        clcnn.save(object(), tmp_path / "x.clcnn", (1, 3, 28, 28))
+    with pytest.raises(clcnn.ArgumentError, match="model: 'net' is no file"):
         clcnn.save("net", tmp_path / "x.clcnn", (1, 3, 28, 28))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["path", "bytes", "model", "graph"])
+def test_saves_what_compile_takes(device: clcnn.Device, tmp_path: Path, kind: str) -> None:
+    pytest.importorskip("onnx")
+    file, path = tmp_path / "net.onnx", tmp_path / "net.clcnn"
+    clcnn.onnx.save(zoo.lenet5(), file, (1, 1, 28, 28), dynamic_batch=True)
+    shape = (2, 1, 28, 28)
+    given: dict[str, Any] = {
+        "path": file,
+        "bytes": file.read_bytes(),
+        "model": clcnn.onnx.load(file),
+        "graph": clcnn.onnx.load(file).graph({"input": shape}),
+    }
+    clcnn.save(given[kind], path, None if kind == "graph" else shape)
+    same_outputs(device, clcnn.load(path), file, shape)
+
+
+def test_a_loaded_model_has_a_shape_of_its_own(device: clcnn.Device, tmp_path: Path) -> None:
+    _, path = saved(tmp_path, zoo.lenet5(), (3, 1, 28, 28))
+    with clcnn.compile(clcnn.load(path), device=device) as plan:
+        assert plan.inputs == {"input": (3, 1, 28, 28)}
 
 
 # ---- what is refused ----

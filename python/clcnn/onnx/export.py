@@ -16,10 +16,11 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from clcnn import _core, weights
+from clcnn import sources, weights
+from clcnn._graph.operators import operators
 from clcnn._version import __version__
 from clcnn.errors import ArgumentError, UnsupportedError
-from clcnn.graph import Graph, Record, Value, trace
+from clcnn.graph import Graph, Record, Value
 from clcnn.model_io import BATCH_FREE
 from clcnn.onnx.call import distinct
 from clcnn.onnx.export_step import TYPES, Step, filled, same_array
@@ -94,7 +95,7 @@ class Writer:
                 op=record.op,
                 inputs=tuple("" if i is None else self._names[i] for i in record.inputs),
                 outputs=tuple(self._names[i] for i in record.values),
-                attrs=filled(_core.ops()[record.op]["attrs"], record.attrs),
+                attrs=filled(operators()[record.op]["attrs"], record.attrs),
                 shapes=tuple(() if v is None else v.shape for v in values),
                 dtypes=tuple("" if v is None else v.dtype for v in values),
                 out_shapes=tuple(self._graph.shape(i) for i in record.values),
@@ -157,7 +158,8 @@ def to_model(model: Any, input_shape: Any = None, *, dynamic_batch: bool = False
     >>> [node.op_type for node in made.graph.node]
     ['Relu']
     """
-    graph = graph_of(model, input_shape)
+    model, input_shape = sources.opened(model, input_shape)
+    graph = sources.graph_of(model, input_shape)
     writer = Writer(graph, dynamic_batch)
     batches = _batches(graph, model, writer) if dynamic_batch else set()
     size = sum(array.nbytes for array in writer.initialisers.values())
@@ -195,8 +197,9 @@ def save(
 
     Parameters
     ----------
-    model : Graph, nn.Module, or a model that clcnn.load() or clcnn.onnx.load() gave
-        An nn.Module (or anything with build()) needs input_shape.
+    model : as of clcnn.compile()
+        A file that clcnn.save() wrote, a module, a graph; an nn.Module (or anything with build()) needs
+        input_shape.
     path : path
     input_shape
         As clcnn.compile() takes it, N,C,spatial...
@@ -224,20 +227,6 @@ def save(
         stream.write(made.SerializeToString())
 
 
-def graph_of(model: Any, input_shape: Any) -> Graph:
-    if isinstance(model, Graph):
-        if not any(r.kind == "node" for r in model.records):
-            raise ArgumentError("the graph is empty: it has no node")
-        return model
-    if hasattr(model, "graph") and hasattr(model, "serialized"):  # what clcnn.onnx.load() gives
-        made: Graph = model.graph(input_shape)
-        return made
-    shape = getattr(model, "input_shapes", None) if input_shape is None else input_shape
-    if shape is None:
-        raise ArgumentError("input_shape is needed to export a model that is no graph")
-    return trace(model, shape)
-
-
 def _info(name: str, value: Value, batch: bool) -> onnx.ValueInfoProto:
     dims: list[int | str] = list(value.shape)
     if batch:
@@ -262,7 +251,7 @@ def _batches(graph: Graph, model: Any, writer: Writer) -> set[str]:
         )
     twice = {name: (2 * shape[0], *shape[1:]) for name, shape in shapes.items()}
     try:
-        other = _resized(graph, twice) if isinstance(model, Graph) else graph_of(model, twice)
+        other = _resized(graph, twice) if isinstance(model, Graph) else sources.graph_of(model, twice)
     except (ArgumentError, ValueError) as error:
         raise ArgumentError(f"dynamic_batch: the model does not fit another batch size: {error}") from error
     second = Writer(other, True)

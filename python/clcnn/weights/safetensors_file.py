@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .errors import WeightsError, shown
-from .source import Source, element_count, native
+from .source import Source, element_count, read_array
 
 MAX_HEADER = 100_000_000  # bytes; the format's own limit
 LENGTH_BYTES = 8
@@ -38,25 +38,37 @@ def is_safetensors(head: bytes) -> bool:
 
 
 def read(source: Source) -> dict[str, np.ndarray]:
-    """Every tensor of the file; bfloat16 is widened to float32, other dtypes stay."""
-    package = import_package()
+    """Every tensor of the file; bfloat16 is widened to float32, other dtypes stay.
+
+    Each is read from the file to where it stays, so that what a path names is in memory once.
+    """
     length = int.from_bytes(source.stream.read(LENGTH_BYTES), "little")
     if length > min(MAX_HEADER, source.size - LENGTH_BYTES):
         raise WeightsError(
             f"a header of {length} bytes is over the limit of {MAX_HEADER} or past the file's end"
         )
     header = source.stream.read(length)
-    source.stream.seek(0)
+    check(source)
+    rows = rows_of(header)
+    return {name: read_tensor(source, name, row, LENGTH_BYTES + length) for name, row in rows.items()}
+
+
+def check(source: Source) -> None:
+    """Lets the package look at header and size of the file. Raises WeightsError with what it says."""
+    package = import_package()
     try:
-        tensors = dict(package.deserialize(source.stream.read()))
+        if source.path is None:
+            source.stream.seek(0)
+            package.deserialize(source.stream.read())
+        else:
+            with package.safe_open(source.path, framework="np"):
+                pass
     except package.SafetensorError as error:
         raise WeightsError(str(error)) from error
-    # The package gives the tensors in random order; users and tests want the same one each time.
-    return {name: to_array(name, tensors[name]) for name in header_names(header)}
 
 
-def header_names(header: bytes) -> list[str]:
-    """The tensors' names in the order of a JSON header that the package has accepted.
+def rows_of(header: bytes) -> dict[str, dict[str, Any]]:
+    """The tensors' rows, in the order of a JSON header that the package has accepted.
 
     Raises when a key stands there twice, of which the package silently keeps the last.
     """
@@ -69,24 +81,24 @@ def header_names(header: bytes) -> list[str]:
             keys[name] = value
         return keys
 
-    return [name for name in json.loads(header, object_pairs_hook=unique) if name != "__metadata__"]
+    rows = json.loads(header, object_pairs_hook=unique)
+    return {name: row for name, row in rows.items() if name != "__metadata__"}
 
 
-def to_array(name: str, tensor: Mapping[str, Any]) -> np.ndarray:
-    """The array of one entry that the package has checked against the file; it owns its memory."""
+def read_tensor(source: Source, name: str, row: Mapping[str, Any], base: int) -> np.ndarray:
+    """The array of a row of the header, whose places count from `base`."""
     try:
-        code = DTYPES.get(tensor["dtype"])
+        code = DTYPES.get(row["dtype"])
         if code is None:
-            raise WeightsError(f"dtype {shown(tensor['dtype'])} is not supported; known: {', '.join(DTYPES)}")
+            raise WeightsError(f"dtype {shown(row['dtype'])} is not supported; known: {', '.join(DTYPES)}")
         dtype = np.dtype(code)
-        shape = tuple(tensor["shape"])
-        element_count(shape, dtype.itemsize)
+        shape = tuple(row["shape"])
+        count = element_count(shape, dtype.itemsize)
     except WeightsError as error:
         raise WeightsError(f"tensor {shown(name)}: {error}") from error
-    flat: np.ndarray = np.frombuffer(tensor["data"], dtype)
-    if tensor["dtype"] == "BF16":
-        flat = widen_bfloat16(flat)
-    return native(flat).reshape(shape)
+    source.stream.seek(base + row["data_offsets"][0])
+    flat = read_array(source.stream, count, dtype)
+    return (widen_bfloat16(flat) if row["dtype"] == "BF16" else flat).reshape(shape)
 
 
 def widen_bfloat16(bits: np.ndarray) -> np.ndarray:

@@ -19,11 +19,15 @@ MAX_RANK = 32  # NumPy 1's own limit; no layer comes near it
 
 
 class Source:
-    """A seekable binary stream with the name that messages give it and its size in bytes."""
+    """A seekable binary stream with the name that messages give it and its size in bytes.
 
-    def __init__(self, stream: BinaryIO, name: str) -> None:
+    path: of the file, if it was opened from one.
+    """
+
+    def __init__(self, stream: BinaryIO, name: str, path: str | None = None) -> None:
         self.stream = stream
         self.name = name
+        self.path = path
         self.size = stream.seek(0, os.SEEK_END)
         stream.seek(0)
 
@@ -32,8 +36,9 @@ class Source:
 def open_source(source: object) -> Iterator[Source]:
     """Open a path, bytes or a binary file object as a `Source`; only what was opened here is closed."""
     if isinstance(source, (str, os.PathLike)):
-        with open(_arguments.path(source, "weights"), "rb") as stream:
-            yield Source(stream, os.fspath(source))
+        path = _arguments.path(source, "weights")
+        with open(path, "rb") as stream:
+            yield Source(stream, os.fspath(source), path)
     elif isinstance(source, (bytes, bytearray, memoryview)):
         yield Source(io.BytesIO(source), f"<{len(source)} bytes>")
     elif hasattr(source, "read"):
