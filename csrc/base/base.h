@@ -28,6 +28,13 @@ void alloc_drop_pages(void *block, size_t bytes);
 /* before it is written; fewer misses of address translation */
 void alloc_use_large_pages(void *block, size_t bytes);
 
+/* Memory out of pages of 2 MiB, which blocks share, in whole pages of 4 KiB; a list of slabs is empty at first. alloc: by one thread at a
+ * time, NULL where there is none. free: by any thread, also after close, with the bytes that were asked. */
+struct slab;
+void *large_pages_alloc(struct slab **slabs, size_t bytes, struct slab **of);
+void large_pages_free(struct slab *of, void *block, size_t bytes);
+void large_pages_close(struct slab **slabs);
+
 #define COUNT_OF(a) ((int)(sizeof(a) / sizeof((a)[0])))
 
 struct sha256 {

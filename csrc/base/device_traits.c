@@ -31,15 +31,18 @@ struct device_traits device_traits(const struct clcnn_device_info *info)
 {
     const unsigned capability = info->compute_capability;
     const int block = channel_block(info);
+    /* PoCL hands assembly on to LLVM; Intel's runtime refuses it. */
+    const bool pocl = strcmp(info->platform, "Portable Computing Language") == 0,
+               takes_assembly = block == 16 && pocl;
     return (struct device_traits){
         .channel_block = block,
         /* AMD's processors with AVX-512 have two vector adders beside two multiply-adders; Intel's have none. Where vectors
          * are computed in halves they gain nothing (D-053). */
         .separate_adders =
             block == 16 && strcmp(info->cpu_vendor, "AuthenticAMD") == 0 && !info->half_vectors,
-        /* PoCL hands assembly on to LLVM; Intel's runtime refuses it. */
-        .byte_products =
-            block == 16 && info->byte_products && strcmp(info->platform, "Portable Computing Language") == 0,
+        .byte_products = takes_assembly && info->byte_products,
+        .shares_pages = info->type == CLCNN_DEVICE_CPU && info->host_unified && pocl,
+        .bf16_tiles = takes_assembly && info->bf16_tiles,
         .fetches_maps = block > 0 && strcmp(info->cpu_vendor, "GenuineIntel") == 0,
         .core_cache_bytes = info->core_cache_bytes ? info->core_cache_bytes : (size_t)1 << 20,
         .integrated_gpu = info->type == CLCNN_DEVICE_GPU && info->host_unified,

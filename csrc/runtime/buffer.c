@@ -7,6 +7,7 @@
 
 #define MIN_BYTES 64 /* OpenCL has no empty buffers */
 #define LARGE_BYTES ((size_t)1 << 20)
+#define SHARED_BYTES ((size_t)1 << 16) /* from which on buffers lie in pages of our own, if they can */
 
 static const char *bytes_text(uint64_t bytes, char buf[64])
 {
@@ -99,6 +100,56 @@ done:
     return st;
 }
 
+/* Pages under a buffer, which are freed with it: commands that run may hold it for longer than we do. */
+struct pages {
+    struct slab *slab;
+    void *block;
+    size_t bytes;
+};
+
+static void CL_CALLBACK free_pages(cl_mem mem, void *data)
+{
+    struct pages *pages = data;
+
+    (void)mem;
+    large_pages_free(pages->slab, pages->block, pages->bytes);
+    free(pages);
+}
+
+/* A buffer in large pages, which networks whose weights leave the caches are 1.05 to 1.16 times as fast with (D-145). NULL where that
+ * cannot be. */
+static cl_mem create_in_pages(struct clcnn_device *dev, size_t bytes)
+{
+    const struct cl_api *api = dev->api;
+    struct pages *pages;
+    cl_mem mem = NULL;
+    cl_int code;
+
+    if (!device_traits(&dev->info).shares_pages || bytes < SHARED_BYTES)
+        return NULL;
+    pages = clcnn_calloc(1, sizeof *pages);
+    if (pages == NULL)
+        return NULL;
+    pages->bytes = bytes;
+    pthread_mutex_lock(&dev->lock);
+    pages->block = large_pages_alloc(&dev->slabs, bytes, &pages->slab);
+    pthread_mutex_unlock(&dev->lock);
+    if (pages->block != NULL)
+        mem = api->clCreateBuffer(dev->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, pages->block,
+                                  &code);
+    code = cl_fault("clSetMemObjectDestructorCallback");
+    if (mem != NULL && code == CL_SUCCESS)
+        code = api->clSetMemObjectDestructorCallback(mem, free_pages, pages);
+    if (mem != NULL && code == CL_SUCCESS)
+        return mem;
+    if (mem != NULL)
+        api->clReleaseMemObject(mem);
+    if (pages->block != NULL)
+        large_pages_free(pages->slab, pages->block, bytes);
+    free(pages);
+    return NULL;
+}
+
 static bool is_memory_code(cl_int code)
 {
     return code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
@@ -120,6 +171,8 @@ enum clcnn_status memory_create(struct memory *out, struct clcnn_device *dev, si
     TRY(reserve(dev, size, what, err));
     code = cl_fault(call);
     if (code == CL_SUCCESS)
+        mem = create_in_pages(dev, size);
+    if (code == CL_SUCCESS && mem == NULL)
         mem = dev->api->clCreateBuffer(dev->context, CL_MEM_READ_WRITE, size, NULL, &code);
     if (code == CL_SUCCESS) {
         call = "clEnqueueWriteBuffer";

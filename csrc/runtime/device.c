@@ -161,6 +161,7 @@ void clcnn_device_free(struct clcnn_device *dev)
         dev->api->clReleaseDevice(dev->part);
     if (!device_forked(dev)) {
         crew_free(dev->crew);
+        large_pages_close(&dev->slabs);
         pthread_mutex_destroy(&dev->lock);
         pthread_mutex_destroy(&dev->ahead.making);
         gate_destroy(&dev->weights_gate);

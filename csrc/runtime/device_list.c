@@ -7,10 +7,6 @@
 
 #include "runtime/runtime_private.h"
 
-#if defined(__x86_64__) || defined(__i386__)
-#include <cpuid.h>
-#endif
-
 /* Copies without white space at both ends; names longer than the field are cut. */
 static void copy_trimmed(char out[CLCNN_NAME_MAX], const char *text)
 {
@@ -99,59 +95,6 @@ static enum clcnn_device_type device_type(uint64_t bits)
     return CLCNN_DEVICE_OTHER;
 }
 
-/* Whether this machine's processor computes vectors of 512 bits as two halves, as AMD's before Zen 5 do. From CPUID's
- * "performance optimization identifiers" (AMD's Processor Programming References, Fn8000_001A): bits 2 and 3 of EAX say
- * that data paths have 256 or 512 bits. */
-static bool halves_vectors(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    unsigned a, b, c, d;
-    return __get_cpuid(0x8000001a, &a, &b, &c, &d) && (a & 4) != 0 && (a & 8) == 0;
-#else
-    return false;
-#endif
-}
-
-/* The second-level cache of a core of this machine: AMD64 Architecture Programmer's Manual 3 and Intel's Software Developer's
- * Manual 2, "CPUID", Fn8000_0006: KiB in the upper half of ECX. */
-static uint32_t core_cache_bytes(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    unsigned a, b, c, d;
-    return __get_cpuid(0x80000006, &a, &b, &c, &d) ? (c >> 16) << 10 : 0;
-#else
-    return 0;
-#endif
-}
-
-/* Whether this machine's processor has vpdpbusd on vectors of 64 bytes: Intel's Software Developer's Manual 2, "CPUID", leaf 7: bit 11
- * of ECX (AVX512_VNNI), and of what they are loaded and packed by bits 16 and 30 of EBX (AVX512F, AVX512BW). Drivers may
- * name an older processor. */
-static bool has_byte_products(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    const unsigned wide = 1u << 16 | 1u << 30;
-    const char *wanted = getenv("CLCNN_BYTE_PRODUCTS");
-    unsigned a, b, c, d;
-    return !(wanted && strcmp(wanted, "0") == 0) && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
-           (b & wide) == wide && (c & 1u << 11) != 0;
-#else
-    return false;
-#endif
-}
-
-/* Who made this machine's processor: drivers tell of themselves, so Intel's names Intel on every processor. */
-static void cpu_vendor(char out[16])
-{
-#if defined(__x86_64__) || defined(__i386__)
-    unsigned most, words[3];
-    if (__get_cpuid(0, &most, &words[0], &words[2], &words[1])) /* EBX, EDX, ECX in this order */
-        memcpy(out, words, sizeof words);
-#else
-    (void)out;
-#endif
-}
-
 static void read_info(struct clcnn_device_info *info, const struct cl_api *api, cl_device_id id)
 {
     const struct {
@@ -176,11 +119,13 @@ static void read_info(struct clcnn_device_info *info, const struct cl_api *api, 
     info->max_clock_mhz = (uint32_t)device_number(api, id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
     info->float_width = (uint32_t)device_number(api, id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
     if (info->type == CLCNN_DEVICE_CPU) {
-        cpu_vendor(info->cpu_vendor);
-        info->core_cache_bytes = core_cache_bytes();
-        info->byte_products = has_byte_products();
+        processor_vendor(info->cpu_vendor);
+        info->core_cache_bytes = processor_cache_bytes();
+        info->byte_products = processor_has_byte_products();
+        info->bf16_tiles = processor_has_bf16_tiles();
     }
-    info->half_vectors = info->type == CLCNN_DEVICE_CPU && info->float_width >= 16 && halves_vectors();
+    info->half_vectors =
+        info->type == CLCNN_DEVICE_CPU && info->float_width >= 16 && processor_halves_vectors();
     info->global_mem_bytes = device_number(api, id, CL_DEVICE_GLOBAL_MEM_SIZE);
     info->max_alloc_bytes = device_number(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     info->cache_bytes = device_number(api, id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);

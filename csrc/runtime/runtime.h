@@ -96,6 +96,7 @@ struct clcnn_device {
     struct ahead ahead;
     struct weight *weights[WEIGHT_LISTS]; /* packed constants: linked lists, by hash */
     struct crew *crew;                    /* threads beside those of runs; NULL: not needed yet */
+    struct slab *slabs;                   /* of large pages, which buffers lie in */
     cl_mem dummy;                         /* bound where an optional operand is absent */
     struct clcnn_device_stats stats;
 };

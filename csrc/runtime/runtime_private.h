@@ -33,6 +33,14 @@ const char *driver_offer_failure(void);           /* why it does not count; "" *
 /* Adds its platforms to the `known` ones, at most DRIVER_OFFER_MOST; how many there are then. */
 cl_uint driver_offer_platforms(cl_platform_id *platforms, cl_uint known);
 
+/* ---- processor.c: of this machine's CPU; what is not known is 0 ------------------------------------------------- */
+
+bool processor_halves_vectors(void);
+uint32_t processor_cache_bytes(void);
+bool processor_has_byte_products(void);
+bool processor_has_bf16_tiles(void);
+void processor_vendor(char out[16]);
+
 /* ---- device_list.c --------------------------------------------------------------------------------------------- */
 
 struct device_entry {

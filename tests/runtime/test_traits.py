@@ -16,7 +16,7 @@ NVIDIA = "NVIDIA Corporation"
 POCL = "Portable Computing Language"
 DEVICES = {  # type, vendor, floats of a vector, compute capability, host memory, vectors in halves,
     # KiB of a core's cache
-    # and, where they are told, products of bytes and the platform
+    # and, where they are told, products of bytes, the platform and tiles of bfloat16
     "epyc with AVX-512": ("CPU AuthenticAMD 16 0 1 0 0", {"channel_block": 16, "separate_adders": 1}),
     "epyc with AVX512-VNNI": (
         "CPU AuthenticAMD 16 0 1 0 0",
@@ -35,6 +35,20 @@ DEVICES = {  # type, vendor, floats of a vector, compute capability, host memory
         {"channel_block": 8, "fetches_maps": 1},
         "1",
         POCL,
+    ),
+    "xeon with AMX": (
+        "CPU GenuineIntel 16 0 1 0 0",
+        {"channel_block": 16, "fetches_maps": 1, "byte_products": 1, "bf16_tiles": 1},
+        "1",
+        POCL,
+        "1",
+    ),
+    "the same xeon by another driver": (
+        "CPU GenuineIntel 16 0 1 0 0",
+        {"channel_block": 16, "fetches_maps": 1},
+        "1",
+        "Intel(R) OpenCL",
+        "1",
     ),
     "epyc with AVX-512 in halves": ("CPU AuthenticAMD 16 0 1 1 0", {"channel_block": 16}),
     "epyc with AVX2": ("CPU AuthenticAMD 8 0 1 0 512", {"channel_block": 8, "core_cache_bytes": 512}),
@@ -73,7 +87,10 @@ def test_traits_of_a_device(program, name):
     told, traits, *more = DEVICES[name]
     kind, rest = told.split(" ", 1)
     vendor, *numbers = rest.rsplit(" ", 5)
-    command = [str(program), kind, vendor, *numbers, *(more or ("0", POCL))]
+    others = [*more, *("0", POCL, "0")[len(more) :]]
+    command = [str(program), kind, vendor, *numbers, *others]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    if kind == "CPU" and others[1] == POCL:
+        traits = {**traits, "shares_pages": 1}
     found = {key: int(value) for key, value in (word.split("=") for word in printed.split())}
     assert found == dict.fromkeys(found, 0) | NONE | traits
