@@ -176,14 +176,14 @@ class Layer:
 # What an ordinary run tries: algorithms that add operands up, round them or scale many together, on the shape
 # that suits them, and a plain one of each operator. Building kernels is what takes the time.
 QUICK = {
-    "1x1": "fip strassen wgmma wgmma_halves wgmma_scaled",
-    "3x3": "winograd winograd2 winograd_fused winograd_mma wgmma_window blocked implicit",
+    "1x1": "amx fip strassen wgmma wgmma_halves wgmma_scaled",
+    "3x3": "amx winograd winograd2 winograd_fused winograd_mma wgmma_window blocked implicit",
     "3x3 strided": "winograd_strided",
     "4x4 strided": "winograd_strided",
     "4x4": "winograd4",
     "5x5": "winograd5 fft",
     "separable": "fip strassen affine_mma",
-    "linear": "fixed fip strassen gemv gemv_half half tf32 mma wgmma",
+    "linear": "amx fixed fip strassen gemv gemv_half half tf32 mma wgmma",
     "linear row": "fixed_skip skip",
     "matmul": "tiled mma",
 }

@@ -191,9 +191,7 @@ def _graph_with_rows_apart() -> _core.Graph:
 AS_A_WHOLE = {"inverted_residual": "split"}  # which the planner takes apart otherwise, and tells nothing
 # Where Strassen's products are chosen, unless memory is short.
 STRASSEN = ("conv n1 c128 h9 w9 k128 r1 s1", "separable n1 c128 h7 w84 k64 r3 s3 p1")
-FAST_SUMS = {
-    "strassen_small": 0.3, "strassen_large": 0.3, "fip_small": 9.0, "fip_large": 9.0
-}  # fmt: skip
+FAST_SUMS = {"strassen_small": 0.3, "strassen_large": 0.3, "fip_small": 9.0, "fip_large": 9.0}
 # Where the fast inner product would be chosen on processors with separate adders, but for what is in its way.
 INNER_PRODUCT = ("linear [8,64] w[64,64]", "linear [64,4096] w[1100,4096]", "linear [64,64] w[64,64]")
 FAST_INNER_PRODUCT = {"fip_small": 0.3, "fip_large": 0.3}
@@ -313,8 +311,10 @@ def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
         options = json.dumps({"precision": precision})
         printed = device_face.run(tmp_path, CHILD, "ref", options, "gpu", *LOOSELY, FACE_CAPABILITY="90")
         given |= set(json.loads(printed.splitlines()[-1]))
-    for width, case in ((8, "conv n1 c9 h9 w9 k19 r1 s1"), (16, "separable n1 c16 h8 w8 k16 r3 s3 p1")):
-        printed = device_face.run(tmp_path, CHILD, "", "{}", "cpu", case, kind="CPU", width=width)
+    wide = ["separable n1 c16 h8 w8 k16 r3 s3 p1", "linear [256,192] w[300,192]"]
+    narrow = ["conv n1 c9 h9 w9 k19 r1 s1"]
+    for told, cases in (({"width": 8}, narrow), ({"width": 16, "CLCNN_BF16_TILES": "0"}, wide)):
+        printed = device_face.run(tmp_path, CHILD, "", "{}", "cpu", *cases, kind="CPU", **told)
         given |= set(json.loads(printed.splitlines()[-1]))
     soon = ["conv n1 c32 h9 w9 k32 r3 s3 p1 g2", "linear [1,16] w[10,16]"]
     printed = device_face.run(tmp_path, CHILD, "", json.dumps({"quick": True}), "cpu", *soon, kind="CPU")

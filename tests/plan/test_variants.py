@@ -12,7 +12,7 @@ from clcnn.graph import Graph, Value
 
 # Kernels of a net: one takes about half a second to build. Vectors of 8 floats need more tiles (D-094).
 MOST, MOST_NARROW = 12, 16
-MORE = {"efficientnet_lite0": 1}  # windows of 3 and 5 at strides 1 and 2, in layers and in inverted residuals
+MORE = {"efficientnet_lite0": 2}  # windows of 3 and 5 at strides 1 and 2, in layers and in inverted residuals
 COMPILED_ANYWAY = {("resnet50", 1), ("googlenet", 1), ("densenet121", 1), ("efficientnet_lite0", 1)}
 
 

@@ -16,6 +16,7 @@
 #include "conv_cpu/conv_cpu_args.h"
 #include "conv_cpu/fft_args.h"
 #include "conv_cpu/filter_grad_args.h"
+#include "conv_cpu/amx_args.h"
 #include "conv_cpu/fip_args.h"
 #include "conv_cpu/stem_args.h"
 #include "conv_cpu/strassen_args.h"

@@ -1,0 +1,265 @@
+/* conv_amx: convolutions by tiles of bfloat16, for CPU devices; see kernels/conv_cpu/conv_amx.cl. */
+#include "algos/conv_cpu/conv_amx.h"
+#include "algos/cost/cost.h"
+
+#include <stdio.h>
+
+enum {
+    /* as the kernel has them: */
+    SIDE = 32, /* positions, filters and channels of a block */
+    PARTS = 3,
+    RUN = 128,                   /* positions that are split at a time */
+    SUMS = 48,                   /* blocks of a group whose sums wait */
+    POSITION = PARTS * SIDE * 2, /* bytes */
+};
+
+/* ---- positions ------------------------------------------------------------------------------------------------- */
+
+/* A window of one pixel that reads no border. */
+static bool is_point(const struct conv_args *a)
+{
+    for (int d = 0; d < 3; d++)
+        if (a->ker[d] != 1 || a->pad[d] != 0 || (a->out[d] - 1) * a->stride[d] >= a->in[d])
+            return false;
+    return true;
+}
+
+bool amx_can(const struct conv_args *a)
+{
+    return a->groups == 1 && !conv_is_volume(a) && (is_point(a) || (a->stride[1] == 1 && a->stride[2] == 1));
+}
+
+/* Positions between neighbours along a dimension: as many as windows reach past either end, so that they find zeros, and as there are
+ * results. */
+static int pitch_of(const struct conv_args *a, int d)
+{
+    const int past = a->out[d] - 1 + (a->ker[d] - 1) * a->dil[d] - a->pad[d] - (a->in[d] - 1);
+    const int gap = past > a->pad[d] ? past : a->pad[d];
+    return a->in[d] + gap > a->out[d] ? a->in[d] + gap : a->out[d];
+}
+
+static void place(struct conv_amx_args *args, const struct conv_args *a)
+{
+    struct conv_args seen = *a; /* the map of the pixels that windows see */
+    const bool point = is_point(a);
+    for (int d = 1; d < 3; d++)
+        if (point) {
+            seen.in[d] = a->out[d];
+            seen.stride[d] = 1;
+        }
+    args->pitch = pitch_of(&seen, 2);
+    args->height = pitch_of(&seen, 1);
+    args->lead = a->pad[1] * args->pitch + a->pad[2];
+    for (int d = 0; d < 2; d++) {
+        args->in[d] = seen.in[d + 1];
+        args->out[d] = a->out[d + 1];
+        args->ker[d] = a->ker[d + 1];
+        args->dil[d] = a->dil[d + 1];
+        args->stride[d] = point ? a->stride[d + 1] : 1;
+    }
+    const int64_t rows = (int64_t)(a->n - 1) * args->height + a->out[1] - 1;
+    args->blocks = (i32)ceil_div((size_t)(rows * args->pitch + a->out[2]), SIDE);
+    args->positions = (int64_t)args->blocks * SIDE + (int64_t)(a->ker[1] - 1) * a->dil[1] * args->pitch +
+                      (int64_t)(a->ker[2] - 1) * a->dil[2];
+}
+
+/* ---- sharing out ----------------------------------------------------------------------------------------------- */
+
+/* Chunks of so many blocks of positions that stay in a core's cache beside filters. */
+static size_t near_chunks(const struct problem *p, size_t blocks)
+{
+    const double near = AMX_CACHE_RATIO * (double)device_traits(p->device).core_cache_bytes;
+    const size_t most = (size_t)near / (blocks * SIDE * POSITION);
+    return most > 1 ? most : 1;
+}
+
+/* Where there are enough positions each group has all filters, and splits its own. Else groups have parts of the filters, too, and
+ * positions are split before. Of many channels as many at a time as stay near, while sums wait. */
+static void share_out(struct conv_amx_args *args, const struct problem *p)
+{
+    const size_t blocks = (size_t)args->blocks, filters = (size_t)args->k_blocks,
+                 chunks = (size_t)args->chunks;
+    const size_t units = device_units(p->device), reach = (size_t)args->positions - blocks * SIDE;
+    const bool many = blocks >= AMX_FRESH_BLOCKS * units;
+    const size_t across = many ? units * ceil_div(blocks, units * AMX_BLOCKS) : ceil_div(blocks, AMX_BLOCKS);
+    const size_t per = ceil_div(blocks, across), passes = ceil_div(chunks, near_chunks(p, per));
+    const bool waits = passes > 1;
+    size_t parts = many ? 1 : ceil_div(AMX_UNIT_GROUPS * units, across);
+    if (waits && parts < ceil_div(filters, SUMS / per))
+        parts = ceil_div(filters, SUMS / per);
+    if (parts > filters)
+        parts = filters;
+    args->mode = parts == 1 ? AMX_FRESH : AMX_SPLIT_BEFORE;
+    if (parts == 1)
+        args->positions = (int64_t)(per * SIDE + reach);
+    args->across = (i32)across;
+    args->k_per = (i32)ceil_div(filters, parts);
+    args->depth = (i32)ceil_div(chunks, passes);
+}
+
+struct amx_cut amx_cut_of(const struct problem *p, const struct conv_args *whole, int64_t x_row,
+                          int64_t y_row)
+{
+    struct conv_args a = *whole;
+    if (conv_is_pointwise(&a)) { /* one long row */
+        a.in[2] = a.out[2] = a.in[1] * a.in[2];
+        a.in[1] = a.out[1] = 1;
+    }
+    struct amx_cut c = {.args = {
+                            .src_n = a.src_n,
+                            .dst_n = a.dst_n,
+                            .add_n = a.add_n,
+                            .w_k = a.w_k,
+                            .x_row = x_row,
+                            .y_row = y_row,
+                            .n = a.n,
+                            .c = a.c,
+                            .k = a.k,
+                            .chunks = (i32)ceil_div((size_t)a.c, SIDE),
+                            .k_blocks = (i32)ceil_div((size_t)a.k, SIDE),
+                            .width = a.in[2],
+                            .map_height = a.in[1],
+                        }};
+    place(&c.args, &a);
+    share_out(&c.args, p);
+    c.groups = (size_t)c.args.across * ceil_div((size_t)c.args.k_blocks, (size_t)c.args.k_per);
+    c.splits = c.args.mode == AMX_FRESH ? 0 : (size_t)c.args.chunks * ceil_div((size_t)c.args.positions, RUN);
+    return c;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------------------------- */
+
+static size_t filter_bytes(const struct conv_amx_args *a)
+{
+    return (size_t)a->k_blocks * (size_t)a->chunks * (size_t)(a->ker[0] * a->ker[1]) * SIDE * POSITION;
+}
+
+static size_t position_bytes(const struct conv_amx_args *a)
+{
+    const size_t chunks = a->mode == AMX_FRESH ? (size_t)(a->across * a->depth) : (size_t)a->chunks;
+    return chunks * (size_t)a->positions * POSITION;
+}
+
+size_t amx_workspace(const struct problem *p, const struct amx_cut *c)
+{
+    return position_bytes(&c->args) + (p->in[1].constant ? 0 : filter_bytes(&c->args));
+}
+
+static void define(struct step *s, const struct problem *p, const struct conv_amx_args *a)
+{
+    step_define(s, "V", p->block);
+    step_define(s, "AMX", device_traits(p->device).bf16_tiles);
+    step_define(s, "ROWS", a->x_row > 0);
+}
+
+static int emit_filters(struct emit *e, const struct problem *p, const struct conv_amx_args *a)
+{
+    char name[64];
+    snprintf(name, sizeof name, "amx k%d c%d r%d s%d", a->k, a->c, a->ker[0], a->ker[1]);
+    const size_t bytes = filter_bytes(a), groups = (size_t)a->k_blocks * (size_t)a->chunks;
+    struct step *setup;
+    const int view = emit_packed(e, &p->in[1], name, bytes, "conv_amx", "pack", groups, 1, &setup);
+    if (setup) {
+        define(setup, p, a);
+        step_read(setup, p->in[1].view);
+        step_write(setup, view);
+        step_args(setup, a, sizeof *a);
+        step_cost(setup, 0.0, 4.0 * (double)shape_count(&p->in[1].shape) + (double)bytes);
+    }
+    return view;
+}
+
+/* A step of one of both modes; x, filters, bias and add as far as it reads them, y as far as it writes. */
+static struct step *emit_mode(struct emit *e, const struct problem *p, const struct conv_amx_args *a,
+                              size_t groups, int filters, int positions)
+{
+    const bool splits = a->mode != AMX_SPLIT_BEFORE, multiplies = a->mode != AMX_SPLIT;
+    struct step *s = emit_step(e, "conv_amx", "main", groups, 1);
+    define(s, p, a);
+    step_read(s, splits ? p->in[0].view : VIEW_NONE);
+    step_read(s, multiplies ? filters : VIEW_NONE);
+    blocked_step_epilogue(s, p, &p->in[2]);
+    if (splits)
+        step_write(s, positions);
+    else
+        step_read(s, positions);
+    if (multiplies)
+        step_write(s, p->out[0].view);
+    else
+        step_read(s, VIEW_NONE);
+    step_args(s, a, sizeof *a);
+    return s;
+}
+
+struct step *emit_amx(struct emit *e, const struct problem *p, const struct amx_cut *c)
+{
+    struct conv_amx_args args = c->args;
+    args.epi = blocked_epilogue_of(p, &p->in[2]);
+    const int filters = emit_filters(e, p, &args), positions = emit_workspace(e, position_bytes(&args));
+    if (c->splits > 0) {
+        struct conv_amx_args split = args;
+        split.mode = AMX_SPLIT;
+        step_cost(emit_mode(e, p, &split, c->splits, filters, positions), 0.0,
+                  4.0 * (double)shape_count(&p->in[0].shape) + (double)position_bytes(&args));
+    }
+    return emit_mode(e, p, &args, c->groups, filters, positions);
+}
+
+/* ---- convolutions ---------------------------------------------------------------------------------------------- */
+
+bool amx_pays(const struct problem *p, const struct amx_cut *c, int fewest_channels, struct why *why)
+{
+    const struct conv_amx_args *a = &c->args;
+    const int64_t results = (int64_t)a->n * a->out[0] * a->out[1];
+    PREFER(why, !p->quick, TILES_BUILT_LATER);
+    PREFER(why, p->in[1].constant, SPLIT_FILTERS);
+    PREFER(why, results >= AMX_FEWEST_POSITIONS, FEW_POSITIONS);
+    PREFER(why,
+           a->c >= fewest_channels &&
+               a->k >= (a->mode == AMX_FRESH ? AMX_FEWEST_FILTERS : AMX_FEWEST_SHARED_FILTERS),
+           THIN);
+    PREFER(why, device_traits(p->device).bf16_tiles, NO_TILES);
+    return true;
+}
+
+static struct amx_cut cut_of(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of_slices(p);
+    return amx_cut_of(p, &a, 0, 0);
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, p->block == 16, NARROW_LANES);
+    const struct conv_args a = conv_args_of_slices(p);
+    REQUIRE(why, amx_can(&a), NOT_SIMPLE);
+    const struct amx_cut c = cut_of(p);
+    return amx_pays(p, &c, AMX_FEWEST_CHANNELS, why);
+}
+
+static size_t workspace(const struct problem *p)
+{
+    const struct amx_cut c = cut_of(p);
+    return amx_workspace(p, &c);
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct amx_cut c = cut_of(p);
+    conv_cost(emit_amx(e, p, &c), p);
+}
+
+const struct algo_def algo_conv_amx = {
+    .name = "amx",
+    .doc = "tiles of bfloat16, three for each float, over channel blocks",
+    .devices = DEVICES_CPU,
+    .error = ERROR_HIGHEST,
+    .deterministic = true,
+    .effort = AMX_EFFORT_PERCENT,
+    .src = LAYOUT_BLOCKED,
+    .dst = LAYOUT_BLOCKED,
+    .applicable = applicable,
+    .workspace = workspace,
+    .emit = emit,
+};

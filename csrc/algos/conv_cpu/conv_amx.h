@@ -1,0 +1,32 @@
+/* conv_amx.h: convolutions and linear layers by tiles of bfloat16 (kernels/conv_cpu/conv_amx.cl). */
+#ifndef CLCNN_ALGOS_CONV_AMX_H
+#define CLCNN_ALGOS_CONV_AMX_H
+
+#include "algos/common/blocked.h"
+#include "conv_cpu/amx_args.h"
+
+/* For REQUIRE. */
+#define NARROW_LANES "tiles of bfloat16 end in vectors of 16 floats"
+#define NOT_SIMPLE "tiles of bfloat16 are for one group, and for stride 1 unless windows have one pixel"
+bool amx_can(const struct conv_args *a);
+/* For PREFER. */
+#define NO_TILES "the processor has no tiles of bfloat16 (AMX), or the driver takes no assembly"
+#define SPLIT_FILTERS "splitting filters in every run takes more than the products save"
+#define FEW_POSITIONS "few pixels or rows: filters are waited for, whose parts take more memory"
+#define THIN "few channels or filters: splitting pixels takes what the products save"
+#define TILES_BUILT_LATER "the kernel that is soon built has other products"
+
+/* How positions and filters are shared out among groups of the products, and positions among those that split. */
+struct amx_cut {
+    struct conv_amx_args args; /* all but the epilogue */
+    size_t groups, splits;
+};
+/* a: the convolution; where x and y are rows, a row a pixel of an image of one row, they are x_row and y_row elements apart; else
+ * these are 0. */
+struct amx_cut amx_cut_of(const struct problem *p, const struct conv_args *a, int64_t x_row, int64_t y_row);
+bool amx_pays(const struct problem *p, const struct amx_cut *c, int fewest_channels, struct why *why);
+size_t amx_workspace(const struct problem *p, const struct amx_cut *c);
+/* The steps; that of the products has no cost yet. */
+struct step *emit_amx(struct emit *e, const struct problem *p, const struct amx_cut *c);
+
+#endif

@@ -1,0 +1,32 @@
+/* amx_args.h: the argument block of convolutions by tiles of bfloat16; the rules are those of args_base.h. */
+#ifndef CLCNN_AMX_ARGS_H
+#define CLCNN_AMX_ARGS_H
+
+#include "common/blocked_args.h"
+
+/* conv_amx. Index 0 = height, 1 = width. */
+struct conv_amx_args {
+    i64 src_n, dst_n, add_n; /* batch strides */
+    i64 w_k;                 /* elements between filters of the weights */
+    i64 x_row, y_row;        /* of rows: elements from one pixel to the next */
+    i64 positions;           /* of a chunk of channels, with those before the first pixel and past the last one */
+    i32 n, c, k;
+    i32 chunks, k_blocks;              /* of 32 channels, of 32 filters */
+    i32 in[2], out[2], ker[2], dil[2]; /* in: pixels that have a position */
+    /* of the map: columns and rows, and from one with a position to the next */
+    i32 width, map_height, stride[2];
+    /* positions of a row, rows of an image, positions before the first pixel */
+    i32 pitch, height, lead;
+    /* of 32 positions: all, of a group; blocks of filters of a group; chunks at a time */
+    i32 blocks, across; /* of 32 positions; parts that these are shared out in */
+    i32 k_per, depth;   /* blocks of filters of a group; chunks at a time */
+    i32 mode, unused;
+    struct blocked_epilogue epi;
+};
+
+/* Modes: y from s; the same, with groups that split the positions themselves, whose number is then theirs; s alone. */
+#define AMX_SPLIT_BEFORE 0
+#define AMX_FRESH 1
+#define AMX_SPLIT 2
+
+#endif
