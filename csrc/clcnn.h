@@ -450,7 +450,7 @@ struct clcnn_layer_info {
     const char *layer, *op, *algo, *fused; /* fused: "bias+add+relu", "" for none */
     const char *error_class;               /* "exact", "strict", "highest", "high", "medium" */
     const char *error_bound;               /* "componentwise", "normwise" */
-    const char *error_rounding;            /* what adds to it: "none", "tf32_parts", "24_bits" */
+    const char *error_rounding;            /* what adds to it: "none", "tf32_parts", "24_bits", "bf16_parts" */
     bool part; /* chosen inside the layer before it (separable: its two convolutions; a second form) */
     struct clcnn_zeros zeros; /* of its input, as far as the caller has told */
     struct clcnn_shape input, output;

@@ -139,6 +139,7 @@ const char *error_rounding_name(enum error_rounding rounding)
         [ROUNDING_NONE] = "none",
         [ROUNDING_TF32_PARTS] = "tf32_parts",
         [ROUNDING_24_BITS] = "24_bits",
+        [ROUNDING_BF16_PARTS] = "bf16_parts",
     };
     return names[rounding];
 }

@@ -3,6 +3,7 @@
 #ifndef CLCNN_SEPARABLE_PRODUCTS_ARGS_H
 #define CLCNN_SEPARABLE_PRODUCTS_ARGS_H
 
+#include "conv_cpu/amx_args.h"
 #include "conv_cpu/fip_args.h"
 #include "conv_cpu/strassen_args.h"
 #include "fused/separable_args.h"
@@ -18,6 +19,12 @@ struct separable_strassen_args {
 struct separable_fip_args {
     struct separable_args middle;
     struct fip_shape shape;
+};
+
+/* A depthwise convolution whose results become parts, and a 1x1 convolution of these: separable_amx. */
+struct separable_amx_args {
+    struct separable_args middle;
+    struct conv_amx_args shape;
 };
 
 #endif

@@ -109,7 +109,7 @@ def summary_text(rows: list[LayerRow], layers: Sequence[Any] | None = None) -> s
 # ---- explain ----
 
 # What roundings of an algorithm's own add to its bound (docs/precision.md).
-ROUNDING = {"none": "", "tf32_parts": " + 2^-19", "24_bits": " + 2^-20 to 2^-16"}
+ROUNDING = {"none": "", "tf32_parts": " + 2^-19", "24_bits": " + 2^-20 to 2^-16", "bf16_parts": " + 2^-126"}
 
 
 def _zeros(shares: Sequence[float] | None) -> str:

@@ -137,19 +137,22 @@ WITHOUT = """
 import numpy as np
 from clcnn import _core
 from caselib import parse_case
+from clcnn.wisdom.measure import _others
 from runner import compile_case, main_layer, try_case
 with _core.Device("cpu") as device:
-    case = parse_case("linear [256,192] w[256,192]")
+    case = parse_case("linear [256,640] w[640,640]")
     assert try_case(device, case, "amx").failures == []
     with compile_case(device, case, case.data()) as plan:
         assert main_layer(plan)["algo"] != "amx"
+        assert "panels" in _others(main_layer(plan), False) + [main_layer(plan)["algo"]]
+        assert "amx" not in _others(main_layer(plan), False)
     with compile_case(device, case, case.data(), "amx") as plan:
         print(plan.steps()[0]["defines"])
 """
 
 
 def test_processors_without_tiles_compute_the_same(blocks):
-    """The same kernel in OpenCL C, which no rule chooses."""
+    """The same kernel in OpenCL C, which no rule chooses, and which is not measured."""
     paths = [str(ROOT / "python"), str(ROOT / "tests" / "lib")]
     code = f"import os, sys; os.environ['CLCNN_BF16_TILES'] = '0'; sys.path[:0] = {paths}\n{WITHOUT}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -182,7 +182,7 @@ QUICK = {
     "4x4 strided": "winograd_strided",
     "4x4": "winograd4",
     "5x5": "winograd5 fft",
-    "separable": "fip strassen affine_mma",
+    "separable": "amx fip strassen affine_mma",
     "linear": "amx fixed fip strassen gemv gemv_half half tf32 mma wgmma",
     "linear row": "fixed_skip skip",
     "matmul": "tiled mma",

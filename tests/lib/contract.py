@@ -120,7 +120,8 @@ def allowed(
         growth += SPLIT_UNITS
     sums = (32.0 + growth) * _norms(p) if bound == "normwise" else (4.0 + growth) * total
     independent = SIGMAS * np.sqrt(p(x**2, w**2))
-    floor = SMALLEST * terms * max(1.0, float(x.max()), float(w.max()))
+    smallest = 2.0**-126 if "bf16_parts" in roundings else SMALLEST  # parts of operands are normal numbers
+    floor = smallest * terms * max(1.0, float(x.max()), float(w.max()))
     if error_class == "medium":
         floor = floor + HALF_STEP * (p(x, np.ones_like(w)) + p(np.ones_like(x), w))
     return UNIT * sums + rounded * np.minimum(total, independent) + floor

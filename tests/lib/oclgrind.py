@@ -40,7 +40,7 @@ SETTINGS = {
 WIDE = {("conv", "rows"), ("separable", "rows"), ("conv_pool", "rows")}
 # Nor does it know of more initialised elements in a buffer than an earlier one in its place had: these pack
 # two sets of filters, the second being the larger.
-REUSED = {("separable", algo) for algo in ("blocked", "split_blocked", "strassen", "fip")}
+REUSED = {("separable", algo) for algo in ("amx", "blocked", "split_blocked", "strassen", "fip")}
 REUSED |= {("inverted_residual", algo) for algo in ("blocked", "split_blocked")}
 # It crashes inside, copying what it knows of a value, at windows with padding on blocks of 8.
 CRASHES = {("max_pool_grad", "blocked")}

@@ -311,7 +311,7 @@ def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
         options = json.dumps({"precision": precision})
         printed = device_face.run(tmp_path, CHILD, "ref", options, "gpu", *LOOSELY, FACE_CAPABILITY="90")
         given |= set(json.loads(printed.splitlines()[-1]))
-    wide = ["separable n1 c16 h8 w8 k16 r3 s3 p1", "linear [256,192] w[300,192]"]
+    wide = ["separable n1 c16 h8 w8 k16 r3 s3 p1", "linear [99,192] w[99,192]", "linear [256,640] w[640,640]"]
     narrow = ["conv n1 c9 h9 w9 k19 r1 s1"]
     for told, cases in (({"width": 8}, narrow), ({"width": 16, "CLCNN_BF16_TILES": "0"}, wide)):
         printed = device_face.run(tmp_path, CHILD, "", "{}", "cpu", *cases, kind="CPU", **told)

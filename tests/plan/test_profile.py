@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import DEVICE
 
 import clcnn
 from caselib import parse_case
@@ -48,7 +50,16 @@ def blocks(device: clcnn.Device) -> clcnn.Device:
     return device
 
 
-def test_choices_follow(blocks):
+@pytest.fixture
+def without_tiles(blocks: clcnn.Device, monkeypatch: pytest.MonkeyPatch) -> Iterator[_core.Device]:
+    """The same device as one whose processor has no AMX, whose tiles come before what profiles decide."""
+    monkeypatch.setenv("CLCNN_BF16_TILES", "0")
+    with _core.Device(DEVICE) as device:
+        yield device
+
+
+def test_choices_follow(without_tiles):
+    blocks = without_tiles
     assert candidates(blocks, FIP, **both("fip", 0.5))[""] == "fip"
     assert candidates(blocks, FIP, **both("fip", 2.0))[""] == "blocked"
     assert candidates(blocks, WINOGRAD)[""].startswith("winograd")

@@ -169,14 +169,13 @@ static int emit_filters(struct emit *e, const struct problem *p, const struct co
     return view;
 }
 
-/* A step of one of both modes; x, filters, bias and add as far as it reads them, y as far as it writes. */
+/* A step of one of both modes; filters, and y, as far as it needs them. */
 static struct step *emit_mode(struct emit *e, const struct problem *p, const struct conv_amx_args *a,
-                              size_t groups, int filters, int positions)
+                              size_t groups, int filters, int positions, const struct amx_source *source)
 {
     const bool splits = a->mode != AMX_SPLIT_BEFORE, multiplies = a->mode != AMX_SPLIT;
-    struct step *s = emit_step(e, "conv_amx", "main", groups, 1);
+    struct step *s = source->begin(e, source->of, groups, splits);
     define(s, p, a);
-    step_read(s, splits ? p->in[0].view : VIEW_NONE);
     step_read(s, multiplies ? filters : VIEW_NONE);
     blocked_step_epilogue(s, p, &p->in[2]);
     if (splits)
@@ -187,11 +186,12 @@ static struct step *emit_mode(struct emit *e, const struct problem *p, const str
         step_write(s, p->out[0].view);
     else
         step_read(s, VIEW_NONE);
-    step_args(s, a, sizeof *a);
+    source->end(s, source->of, a);
     return s;
 }
 
-struct step *emit_amx(struct emit *e, const struct problem *p, const struct amx_cut *c)
+struct step *emit_amx(struct emit *e, const struct problem *p, const struct amx_cut *c,
+                      const struct amx_source *source)
 {
     struct conv_amx_args args = c->args;
     args.epi = blocked_epilogue_of(p, &p->in[2]);
@@ -199,10 +199,31 @@ struct step *emit_amx(struct emit *e, const struct problem *p, const struct amx_
     if (c->splits > 0) {
         struct conv_amx_args split = args;
         split.mode = AMX_SPLIT;
-        step_cost(emit_mode(e, p, &split, c->splits, filters, positions), 0.0,
+        step_cost(emit_mode(e, p, &split, c->splits, filters, positions, source), 0.0,
                   4.0 * (double)shape_count(&p->in[0].shape) + (double)position_bytes(&args));
     }
-    return emit_mode(e, p, &args, c->groups, filters, positions);
+    return emit_mode(e, p, &args, c->groups, filters, positions, source);
+}
+
+static struct step *begin(struct emit *e, void *of, size_t groups, bool reads)
+{
+    const struct problem *p = of;
+    struct step *s = emit_step(e, "conv_amx", "main", groups, 1);
+    step_read(s, reads ? p->in[0].view : VIEW_NONE);
+    return s;
+}
+
+static void end(struct step *s, void *of, const struct conv_amx_args *a)
+{
+    (void)of;
+    step_args(s, a, sizeof *a);
+}
+
+struct step *emit_amx_conv(struct emit *e, const struct problem *p, const struct amx_cut *c)
+{
+    struct problem of = *p;
+    const struct amx_source source = {&of, begin, end};
+    return emit_amx(e, p, c, &source);
 }
 
 /* ---- convolutions ---------------------------------------------------------------------------------------------- */
@@ -214,12 +235,17 @@ bool amx_pays(const struct problem *p, const struct amx_cut *c, int fewest_chann
     PREFER(why, !p->quick, TILES_BUILT_LATER);
     PREFER(why, p->in[1].constant, SPLIT_FILTERS);
     PREFER(why, results >= AMX_FEWEST_POSITIONS, FEW_POSITIONS);
-    PREFER(why,
-           a->c >= fewest_channels &&
-               a->k >= (a->mode == AMX_FRESH ? AMX_FEWEST_FILTERS : AMX_FEWEST_SHARED_FILTERS),
-           THIN);
+    const double macs = (double)results * a->c * a->k * a->ker[0] * a->ker[1];
+    PREFER(why, a->c >= fewest_channels && a->k >= AMX_FEWEST_FILTERS, THIN);
+    PREFER(why, a->mode == AMX_FRESH || (a->k >= AMX_FEWEST_SHARED_FILTERS && macs >= AMX_SHARED_MACS),
+           SHARED);
     PREFER(why, device_traits(p->device).bf16_tiles, NO_TILES);
     return true;
+}
+
+double amx_effort(const struct problem *p)
+{
+    return device_traits(p->device).bf16_tiles ? AMX_EFFORT_PERCENT : AMX_WITHOUT_TILES_PERCENT;
 }
 
 static struct amx_cut cut_of(const struct problem *p)
@@ -247,7 +273,7 @@ static size_t workspace(const struct problem *p)
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct amx_cut c = cut_of(p);
-    conv_cost(emit_amx(e, p, &c), p);
+    conv_cost(emit_amx_conv(e, p, &c), p);
 }
 
 const struct algo_def algo_conv_amx = {
@@ -255,8 +281,10 @@ const struct algo_def algo_conv_amx = {
     .doc = "tiles of bfloat16, three for each float, over channel blocks",
     .devices = DEVICES_CPU,
     .error = ERROR_HIGHEST,
+    .rounding = ROUNDING_BF16_PARTS,
     .deterministic = true,
     .effort = AMX_EFFORT_PERCENT,
+    .effort_of = amx_effort,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable,

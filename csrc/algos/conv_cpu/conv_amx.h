@@ -13,6 +13,7 @@ bool amx_can(const struct conv_args *a);
 #define NO_TILES "the processor has no tiles of bfloat16 (AMX), or the driver takes no assembly"
 #define SPLIT_FILTERS "splitting filters in every run takes more than the products save"
 #define FEW_POSITIONS "few pixels or rows: filters are waited for, whose parts take more memory"
+#define SHARED "few pixels and filters: a step that splits for all groups takes what the products save"
 #define THIN "few channels or filters: splitting pixels takes what the products save"
 #define TILES_BUILT_LATER "the kernel that is soon built has other products"
 
@@ -24,9 +25,19 @@ struct amx_cut {
 /* a: the convolution; where x and y are rows, a row a pixel of an image of one row, they are x_row and y_row elements apart; else
  * these are 0. */
 struct amx_cut amx_cut_of(const struct problem *p, const struct conv_args *a, int64_t x_row, int64_t y_row);
+/* algo_def.effort_of() of all. */
+double amx_effort(const struct problem *p);
 bool amx_pays(const struct problem *p, const struct amx_cut *c, int fewest_channels, struct why *why);
 size_t amx_workspace(const struct problem *p, const struct amx_cut *c);
-/* The steps; that of the products has no cost yet. */
-struct step *emit_amx(struct emit *e, const struct problem *p, const struct amx_cut *c);
+/* What splits x: `begin` emits a step with what it reads, x only if `reads`, and its defines; `end` gives it the arguments. */
+struct amx_source {
+    void *of;
+    struct step *(*begin)(struct emit *e, void *of, size_t groups, bool reads);
+    void (*end)(struct step *s, void *of, const struct conv_amx_args *a);
+};
+/* The steps; that of the products has no cost yet. p: the convolution, or linear layer. */
+struct step *emit_amx(struct emit *e, const struct problem *p, const struct amx_cut *c,
+                      const struct amx_source *source);
+struct step *emit_amx_conv(struct emit *e, const struct problem *p, const struct amx_cut *c);
 
 #endif

@@ -30,7 +30,7 @@ static void emit(const struct problem *p, struct emit *e)
 {
     const struct linear_rows r = linear_rows_of(p);
     const struct amx_cut c = cut_of(p);
-    gemm_cost(emit_amx(e, p, &c), p, &r.gemm);
+    gemm_cost(emit_amx_conv(e, p, &c), p, &r.gemm);
 }
 
 const struct algo_def algo_linear_amx = {
@@ -39,8 +39,10 @@ const struct algo_def algo_linear_amx = {
     .devices = DEVICES_CPU,
     .vectors = true,
     .error = ERROR_HIGHEST,
+    .rounding = ROUNDING_BF16_PARTS,
     .deterministic = true,
     .effort = AMX_EFFORT_PERCENT,
+    .effort_of = amx_effort,
     .applicable = applicable,
     .workspace = workspace,
     .emit = emit,

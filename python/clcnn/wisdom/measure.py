@@ -245,9 +245,10 @@ def usable(row: Mapping[str, Any]) -> list[str]:
 def _others(row: Mapping[str, Any], every: bool) -> list[str]:
     """What may be tried instead of the rules' choice."""
     efforts = {name: algo["effort"] for name, algo in _core.ops()[row["op"]]["algos"].items()}
+    here = {c["algo"]: c["effort"] for c in row["candidates"]}  # of this layer on this device
     names = usable(row)
-    least = min((efforts[name] for name in names), default=0)
-    tried = [name for name in names if every or efforts[name] <= HOPELESS * least]
+    least = min((max(efforts[name], here[name]) for name in names), default=0)
+    tried = [name for name in names if every or max(efforts[name], here[name]) <= HOPELESS * least]
     return [name for name in tried if name != row["algo"]]
 
 
