@@ -11,15 +11,13 @@ struct conv_amx_args {
     i64 x_row, y_row;        /* of rows: elements from one pixel to the next */
     i64 positions;           /* of a chunk of channels, with those before the first pixel and past the last one */
     i32 n, c, k;
-    i32 chunks, k_blocks;              /* of 32 channels, of 32 filters */
-    i32 in[2], out[2], ker[2], dil[2]; /* in: pixels that have a position */
-    /* of the map: columns and rows, and from one with a position to the next */
-    i32 width, map_height, stride[2];
-    /* positions of a row, rows of an image, positions before the first pixel */
-    i32 pitch, height, lead;
-    /* of 32 positions: all, of a group; blocks of filters of a group; chunks at a time */
-    i32 blocks, across; /* of 32 positions; parts that these are shared out in */
-    i32 k_per, depth;   /* blocks of filters of a group; chunks at a time */
+    i32 chunks, k_blocks; /* of 32 channels, of 32 filters */
+    i32 out[2], ker[2], dil[2];
+    i32 phases[2], shift[2];          /* the stride of windows; from a window's first position to its first pixel */
+    i32 width, map_height, stride[2]; /* of the map: columns, rows, and from one with a position to the next */
+    i32 pitch, height, lead;          /* positions of a row, rows of an image, positions before the first pixel */
+    i32 blocks, across;               /* of 32 positions; parts that these are shared out in */
+    i32 k_per, depth;                 /* blocks of filters of a group; chunks at a time */
     i32 mode, unused;
     struct blocked_epilogue epi;
 };

@@ -1,5 +1,4 @@
-/* conv_amx.cl: convolution at stride 1, of any stride with windows of one pixel, and linear layers, by tiles of
- * bfloat16, for CPU devices.
+/* conv_amx.cl: convolution and linear layers by tiles of bfloat16, for CPU devices.
  *
  *   y[n][k][oh][ow] = act( sum_{c,r,s} w[k][c][r][s] x[n][c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] + bias[k]
  *                          + add[n][k][oh][ow] )
@@ -41,14 +40,15 @@ FV FN(channels)(SRC x, long i, int lanes)
     return LOADV(some, 0);
 }
 
-/* The parts of 32 channels from c on, of positions from..past - 1. */
+/* The parts of 32 channels from c on, of a phase's positions from..past - 1. */
 #undef SOURCE_PARAMS
 #undef SOURCE
 #define SOURCE_PARAMS SRC x
 #define SOURCE x
-void FN(split_run)(DST out, int c, long from, long past, const struct conv_amx_args *a, SRC x)
+void FN(split_run)(DST out, int c, int phase, long from, long past, const struct conv_amx_args *a, SRC x)
 {
     const long map = (long)a->width * a->map_height * V; /* of a block of channels */
+    const int top = phase / a->phases[1], left = phase % a->phases[1];
     long position = from;
     for (; position < min(past, (long)a->lead); position++, out += POSITION)
         for (int p = 0; p < PARTS; p++)
@@ -56,8 +56,9 @@ void FN(split_run)(DST out, int c, long from, long past, const struct conv_amx_a
     struct FN(place) at = FN(place_of)(position - a->lead, a);
     for (; position < past; position++, out += POSITION, FN(advance)(&at, a)) {
         FV low = 0.0f, high = 0.0f;
-        if (at.n < a->n && at.row < a->in[0] && at.column < a->in[1]) {
-            const long pixel = (long)at.row * a->stride[0] * a->width + at.column * a->stride[1];
+        const int row = at.row * a->stride[0] + top, column = at.column * a->stride[1] + left;
+        if (at.n < a->n && row < a->map_height && column < a->width) {
+            const long pixel = (long)row * a->width + column;
             SRC from = x + at.n * a->src_n + (ROWS ? pixel * a->x_row + c : c / V * map + pixel * V);
             low = FN(channels)(from, 0, ROWS ? a->c - c : V);
             if (c + V < a->c)

@@ -57,7 +57,7 @@ __attribute__((always_inline)) void FN(middle)(FV mid[DT], int c, int row, int c
 #undef SOURCE
 #define SOURCE_PARAMS SRC x, SRC dw, SRC dw_bias, const struct separable_args *m
 #define SOURCE x, dw, dw_bias, m
-void FN(split_run)(DST out, int c, long from, long past, const struct conv_amx_args *a, SOURCE_PARAMS)
+void FN(split_run)(DST out, int c, int phase, long from, long past, const struct conv_amx_args *a, SOURCE_PARAMS)
 {
     const struct FN(window) g = {{m->in[0], m->in[1]},
                                  {m->ker[0], m->ker[1]},

@@ -32,6 +32,11 @@ SHAPES = (
     "n1 c20 h1 w70 k20 r1 s5 p0x2",
     "n2 c20 w37 k33 s3 p1",
     "n1 c70 h40 w40 k33 r3 s3 p1 e:add+relu",
+    "n2 c33 h9 w12 k20 r3 s3 u2 p1",
+    "n1 c20 h11 w10 k33 r5 s4 u3x2 p2x0 l1x2",
+    "n2 c20 h12 w13 k20 r2 s2 u3",
+    "n1 c20 h6 w7 k20 r3 s3 u4 p5",
+    "n1 c40 h57 w57 k33 r3 s3 u2 p1",
 )
 ROWS = (
     "linear [33,33] w[35,33] w[35]",

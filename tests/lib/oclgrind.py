@@ -44,6 +44,8 @@ REUSED = {("separable", algo) for algo in ("amx", "blocked", "split_blocked", "s
 REUSED |= {("inverted_residual", algo) for algo in ("blocked", "split_blocked")}
 # It crashes inside, copying what it knows of a value, at windows with padding on blocks of 8.
 CRASHES = {("max_pool_grad", "blocked")}
+# It takes 5 s for a tap of 32 x 32 x 32 products, as which this algorithm computes the smallest layer.
+SLOW, LITTLE = {"amx"}, 3000  # multiply-adds
 SHOWN = 5  # messages a run
 REJECTED = 3  # exit status of a run whose algorithm does not apply
 
@@ -131,6 +133,8 @@ def _jobs(wanted: Sequence[str], only_blocks: bool) -> list[Job]:
         for algo in _core.ops()[case.op]["algos"]:
             on_blocks = (case.op, algo) in ON_VECTORS
             if (only_blocks and not on_blocks) or adds_nothing(case, algo):
+                continue
+            if algo in SLOW and case.macs > LITTLE:
                 continue
             jobs += [Job(case, algo, block) for block in ((8, 16) if on_blocks else (0,))]
     return sorted(jobs, key=lambda job: -job.case.macs)

@@ -26,50 +26,64 @@ static bool is_point(const struct conv_args *a)
 
 bool amx_can(const struct conv_args *a)
 {
-    return a->groups == 1 && !conv_is_volume(a) && (is_point(a) || (a->stride[1] == 1 && a->stride[2] == 1));
+    return a->groups == 1 && !conv_is_volume(a);
 }
 
-/* Positions between neighbours along a dimension: as many as windows reach past either end, so that they find zeros, and as there are
- * results. */
-static int pitch_of(const struct conv_args *a, int d)
+/* A dimension at a stride, of whose phases each has every stride-th pixel. */
+struct phase {
+    int lead;  /* positions before the first pixel */
+    int shift; /* pixels from a window's first position to its first pixel */
+    int past;  /* positions from there to its last tap */
+    int pitch; /* between neighbours: windows that reach past either end find zeros, and there is one for each result */
+};
+static struct phase phase_of(const struct conv_args *a, int d, int stride)
 {
-    const int past = a->out[d] - 1 + (a->ker[d] - 1) * a->dil[d] - a->pad[d] - (a->in[d] - 1);
-    const int gap = past > a->pad[d] ? past : a->pad[d];
-    return a->in[d] + gap > a->out[d] ? a->in[d] + gap : a->out[d];
+    const int in = (a->in[d] + stride - 1) / stride, lead = (a->pad[d] + stride - 1) / stride;
+    struct phase f = {.lead = lead, .shift = lead * stride - a->pad[d]};
+    f.past = ((a->ker[d] - 1) * a->dil[d] + f.shift) / stride;
+    const int after = a->out[d] - 1 + f.past - lead - (in - 1), gap = after > lead ? after : lead;
+    f.pitch = in + gap > a->out[d] ? in + gap : a->out[d];
+    return f;
 }
 
+/* Windows of one pixel see a map of every stride-th pixel; others have phases. */
 static void place(struct conv_amx_args *args, const struct conv_args *a)
 {
-    struct conv_args seen = *a; /* the map of the pixels that windows see */
+    struct conv_args seen = *a;
     const bool point = is_point(a);
-    for (int d = 1; d < 3; d++)
-        if (point) {
-            seen.in[d] = a->out[d];
-            seen.stride[d] = 1;
-        }
-    args->pitch = pitch_of(&seen, 2);
-    args->height = pitch_of(&seen, 1);
-    args->lead = a->pad[1] * args->pitch + a->pad[2];
     for (int d = 0; d < 2; d++) {
-        args->in[d] = seen.in[d + 1];
         args->out[d] = a->out[d + 1];
         args->ker[d] = a->ker[d + 1];
         args->dil[d] = a->dil[d + 1];
-        args->stride[d] = point ? a->stride[d + 1] : 1;
+        args->stride[d] = a->stride[d + 1];
+        args->phases[d] = point ? 1 : a->stride[d + 1];
+        if (point)
+            seen.in[d + 1] = a->out[d + 1];
     }
+    const struct phase down = phase_of(&seen, 1, args->phases[0]),
+                       along = phase_of(&seen, 2, args->phases[1]);
+    args->shift[0] = down.shift;
+    args->shift[1] = along.shift;
+    args->pitch = along.pitch;
+    args->height = down.pitch;
+    args->lead = down.lead * along.pitch + along.lead;
     const int64_t rows = (int64_t)(a->n - 1) * args->height + a->out[1] - 1;
     args->blocks = (i32)ceil_div((size_t)(rows * args->pitch + a->out[2]), SIDE);
-    args->positions = (int64_t)args->blocks * SIDE + (int64_t)(a->ker[1] - 1) * a->dil[1] * args->pitch +
-                      (int64_t)(a->ker[2] - 1) * a->dil[2];
+    args->positions = (int64_t)args->blocks * SIDE + (int64_t)down.past * args->pitch + along.past;
 }
 
 /* ---- sharing out ----------------------------------------------------------------------------------------------- */
 
+static size_t phases_of(const struct conv_amx_args *a)
+{
+    return (size_t)(a->phases[0] * a->phases[1]);
+}
+
 /* Chunks of so many blocks of positions that stay in a core's cache beside filters. */
-static size_t near_chunks(const struct problem *p, size_t blocks)
+static size_t near_chunks(const struct problem *p, size_t blocks, size_t phases)
 {
     const double near = AMX_CACHE_RATIO * (double)device_traits(p->device).core_cache_bytes;
-    const size_t most = (size_t)near / (blocks * SIDE * POSITION);
+    const size_t most = (size_t)near / (blocks * phases * SIDE * POSITION);
     return most > 1 ? most : 1;
 }
 
@@ -82,7 +96,8 @@ static void share_out(struct conv_amx_args *args, const struct problem *p)
     const size_t units = device_units(p->device), reach = (size_t)args->positions - blocks * SIDE;
     const bool many = blocks >= AMX_FRESH_BLOCKS * units;
     const size_t across = many ? units * ceil_div(blocks, units * AMX_BLOCKS) : ceil_div(blocks, AMX_BLOCKS);
-    const size_t per = ceil_div(blocks, across), passes = ceil_div(chunks, near_chunks(p, per));
+    const size_t per = ceil_div(blocks, across),
+                 passes = ceil_div(chunks, near_chunks(p, per, phases_of(args)));
     const bool waits = passes > 1;
     size_t parts = many ? 1 : ceil_div(AMX_UNIT_GROUPS * units, across);
     if (waits && parts < ceil_div(filters, SUMS / per))
@@ -123,7 +138,9 @@ struct amx_cut amx_cut_of(const struct problem *p, const struct conv_args *whole
     place(&c.args, &a);
     share_out(&c.args, p);
     c.groups = (size_t)c.args.across * ceil_div((size_t)c.args.k_blocks, (size_t)c.args.k_per);
-    c.splits = c.args.mode == AMX_FRESH ? 0 : (size_t)c.args.chunks * ceil_div((size_t)c.args.positions, RUN);
+    c.splits = c.args.mode == AMX_FRESH
+                   ? 0
+                   : (size_t)c.args.chunks * phases_of(&c.args) * ceil_div((size_t)c.args.positions, RUN);
     return c;
 }
 
@@ -137,7 +154,7 @@ static size_t filter_bytes(const struct conv_amx_args *a)
 static size_t position_bytes(const struct conv_amx_args *a)
 {
     const size_t chunks = a->mode == AMX_FRESH ? (size_t)(a->across * a->depth) : (size_t)a->chunks;
-    return chunks * (size_t)a->positions * POSITION;
+    return chunks * phases_of(a) * (size_t)a->positions * POSITION;
 }
 
 size_t amx_workspace(const struct problem *p, const struct amx_cut *c)
