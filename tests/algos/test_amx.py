@@ -13,7 +13,7 @@ from conftest import ROOT
 import contract
 from caselib import parse_case
 from clcnn import _core
-from helpers import need_blocks
+from helpers import computed, need_blocks
 from runner import compile_case, run_case, try_case
 from tolerance import compare
 
@@ -49,27 +49,16 @@ ROWS = (
 @pytest.fixture
 def blocks(device: _core.Device) -> _core.Device:
     need_blocks(device, "conv", "amx")
-    if not compile_case_takes(device):
+    if try_case(device, parse_case("conv n1 c32 h4 w4 k32 r1 s1"), "amx").rejected:
         pytest.skip("vectors have fewer than 16 floats")
     return device
-
-
-def compile_case_takes(device: _core.Device) -> bool:
-    return not try_case(device, parse_case("conv n1 c32 h4 w4 k32 r1 s1"), "amx").rejected
 
 
 @pytest.fixture
 def convolve(blocks: _core.Device) -> Callable[[Array, Array], Array]:
     """A 1x1 convolution by tiles; both arrays are inputs."""
 
-    def run(x: Array, w: Array) -> Array:
-        graph = _core.Graph()
-        values = [graph.input("x", x.shape), graph.input("w", w.shape)]
-        graph.output(graph.node("conv", "y", values, {})[0], "out")
-        with _core.Plan(blocks, graph, overrides={"y": "amx"}) as plan:
-            return plan.run([np.ascontiguousarray(a, np.float32) for a in (x, w)])[0]
-
-    return run
+    return lambda x, w: computed(blocks, "conv", "amx", x, w)
 
 
 def _exact(x: Array, w: Array) -> Array:

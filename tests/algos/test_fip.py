@@ -9,7 +9,7 @@ import pytest
 
 import contract
 from clcnn import _core
-from helpers import need_blocks
+from helpers import computed, need_blocks
 from tolerance import compare
 
 Array = np.ndarray
@@ -32,14 +32,7 @@ def convolve(device: _core.Device) -> Callable[[Array, Array], Array]:
     """A 1x1 convolution by the fast inner product; both arrays are inputs."""
     need_blocks(device, "conv", "fip")
 
-    def run(x: Array, w: Array) -> Array:
-        graph = _core.Graph()
-        values = [graph.input("x", x.shape), graph.input("w", w.shape)]
-        graph.output(graph.node("conv", "y", values, {})[0], "out")
-        with _core.Plan(device, graph, overrides={"y": "fip"}) as plan:
-            return plan.run([np.ascontiguousarray(a, np.float32) for a in (x, w)])[0]
-
-    return run
+    return lambda x, w: computed(device, "conv", "fip", x, w)
 
 
 def _exact(x: Array, w: Array) -> Array:

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import DEVICE
 
@@ -27,6 +28,15 @@ def need_blocks(device: clcnn.Device, op: str, algo: str) -> None:
     """Skips the test of an algorithm on channel blocks, or in vectors as wide, where the device has none."""
     if (op, algo) in ON_VECTORS and not has_blocks(device):
         pytest.skip("the device has no channel blocks")
+
+
+def computed(device: clcnn.Device, op: str, algo: str, *arrays: Any) -> Any:
+    """One layer by this algorithm, of which every array is an input."""
+    graph = _core.Graph()
+    values = [graph.input(f"x{i}", array.shape) for i, array in enumerate(arrays)]
+    graph.output(graph.node(op, "y", values, {})[0], "out")
+    with _core.Plan(device, graph, overrides={"y": algo}) as plan:
+        return plan.run([np.ascontiguousarray(array, np.float32) for array in arrays])[0]
 
 
 def need_tensor_cores(device: clcnn.Device, op: str, algo: str) -> None:
