@@ -158,7 +158,7 @@ enum error_class { ERROR_EXACT, ERROR_STRICT, ERROR_HIGHEST, ERROR_HIGH, ERROR_M
 enum error_bound { BOUND_COMPONENTWISE, BOUND_NORMWISE };
 
 /* What an algorithm does to operands that adds to its bound, beside what its error class says: float32 cut into two tf32 values,
- * of whose products three are taken; weights rounded to 24 bits. */
+ * of whose products three are taken; weights rounded to 24 bits; float32 as three values of bfloat16, which are normal numbers. */
 enum error_rounding { ROUNDING_NONE, ROUNDING_TF32_PARTS, ROUNDING_24_BITS, ROUNDING_BF16_PARTS };
 
 /* The layout in which an algorithm takes in[0] (src) and in[1] (second: row-major or blocked), and in which it gives its outputs

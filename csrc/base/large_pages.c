@@ -15,11 +15,6 @@ struct slab {
     atomic_size_t refs; /* blocks, and the list */
 };
 
-static size_t whole_blocks(size_t bytes)
-{
-    return (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
-}
-
 /* Address space that begins with a page; NULL: there is none. */
 static char *map(size_t bytes)
 {
@@ -39,7 +34,7 @@ static struct slab *slab_create(size_t bytes)
     struct slab *s = clcnn_calloc(1, sizeof *s);
     if (s == NULL)
         return NULL;
-    s->bytes = bytes > SLAB_BYTES ? (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES : SLAB_BYTES;
+    s->bytes = bytes > SLAB_BYTES ? round_up(bytes, PAGE_BYTES) : SLAB_BYTES;
     s->at = map(s->bytes);
     if (s->at == NULL) {
         free(s);
@@ -59,7 +54,7 @@ static void slab_release(struct slab *s)
 
 void *large_pages_alloc(struct slab **slabs, size_t bytes, struct slab **of)
 {
-    const size_t whole = whole_blocks(bytes);
+    const size_t whole = round_up(bytes, BLOCK_BYTES);
     struct slab *s = *slabs;
     if (whole < bytes)
         return NULL;
@@ -85,7 +80,7 @@ void *large_pages_alloc(struct slab **slabs, size_t bytes, struct slab **of)
 
 void large_pages_free(struct slab *of, void *block, size_t bytes)
 {
-    alloc_drop_pages(block, whole_blocks(bytes));
+    alloc_drop_pages(block, round_up(bytes, BLOCK_BYTES));
     slab_release(of);
 }
 

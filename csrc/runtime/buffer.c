@@ -82,7 +82,7 @@ static cl_int touch(struct clcnn_device *dev, cl_mem mem)
     return code;
 }
 
-/* On devices that work in host memory: pages of 2 MiB. A tile reads a line of each of 50 planes, and where small pages come to
+/* Of the driver's own memory, on devices that work in the host's: pages of 2 MiB. A tile reads a line of each of 50 planes, and where small pages come to
  * lie decides whether those share sets of a core's cache. A failure costs speed only. */
 static enum clcnn_status use_large_pages(struct clcnn_device *dev, cl_mem mem, size_t bytes)
 {
@@ -172,13 +172,14 @@ enum clcnn_status memory_create(struct memory *out, struct clcnn_device *dev, si
     code = cl_fault(call);
     if (code == CL_SUCCESS)
         mem = create_in_pages(dev, size);
-    if (code == CL_SUCCESS && mem == NULL)
+    const bool in_pages = mem != NULL;
+    if (code == CL_SUCCESS && !in_pages)
         mem = dev->api->clCreateBuffer(dev->context, CL_MEM_READ_WRITE, size, NULL, &code);
     if (code == CL_SUCCESS) {
         call = "clEnqueueWriteBuffer";
         code = touch(dev, mem);
     }
-    if (code == CL_SUCCESS)
+    if (code == CL_SUCCESS && !in_pages)
         (void)use_large_pages(dev, mem, size);
     settle(dev, size, code == CL_SUCCESS);
     if (code == CL_SUCCESS) {

@@ -24,21 +24,10 @@
 #endif
 #include "common/activation_vec.clh"
 #include "common/blocked_store.clh"
-#include "common/rows_store.clh"
+#include "common/row_ends.clh"
 #include "common/prefetch.clh"
 #include "common/vec_turn.clh"
 #include "conv_cpu/amx_places.clh"
-
-/* 16 channels from element i on, of which `lanes` are there. */
-FV FN(channels)(SRC x, long i, int lanes)
-{
-    if (lanes >= V)
-        return LOADV(x, i);
-    float some[V] __attribute__((aligned(64)));
-    for (int j = 0; j < V; j++)
-        some[j] = j < lanes ? x[i + j] : 0.0f;
-    return LOADV(some, 0);
-}
 
 /* The parts of 32 channels from c on, of a phase's positions from..past - 1. */
 #undef SOURCE_PARAMS

@@ -40,17 +40,6 @@
 #include "conv_cpu/fip.clh"
 #define SCRATCH (FIP_HELD / 4)
 
-/* A vector of a pixel's channels, of which `lanes` are there. */
-FV FN(channels)(SRC x, long i, int lanes)
-{
-    if (lanes >= V)
-        return LOADV(x, i);
-    float part[V] __attribute__((aligned(64)));
-    for (int j = 0; j < V; j++)
-        part[j] = j < lanes ? x[i + j] : 0.0f;
-    return LOADV(part, 0);
-}
-
 /* Copies a tile of an image and scales it; zeros past its last pixel. The second time its channels are read they are
  * near. */
 void FN(load)(int tile, SRC image, SRC gains, local float *mid, const struct conv_fip_args *b)

@@ -24,7 +24,7 @@
 #endif
 #include "common/activation_vec.clh"
 #include "common/blocked_store.clh"
-#include "common/rows_store.clh"
+#include "common/row_ends.clh"
 #include "common/prefetch.clh"
 #ifndef DT
 #define DT 7

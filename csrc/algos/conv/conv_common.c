@@ -121,6 +121,14 @@ bool conv_is_pointwise(const struct conv_args *a)
     return true;
 }
 
+bool conv_reads_inside(const struct conv_args *a)
+{
+    for (int d = 0; d < 3; d++)
+        if (a->ker[d] != 1 || a->pad[d] != 0 || (a->out[d] - 1) * a->stride[d] >= a->in[d])
+            return false;
+    return true;
+}
+
 struct conv_attrs conv_pointwise_attrs(int spatial)
 {
     struct conv_attrs a = {.groups = 1};

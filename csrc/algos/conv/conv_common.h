@@ -25,6 +25,8 @@ bool conv_is_2d(const struct problem *p);
 bool conv_is_volume(const struct conv_args *a);
 /* A 1x1 window at stride 1 without padding: pixels do not depend on their neighbours. */
 bool conv_is_pointwise(const struct conv_args *a);
+/* A 1x1 window at any stride that reads no border. */
+bool conv_reads_inside(const struct conv_args *a);
 /* The attributes of one with so many spatial dimensions. */
 struct conv_attrs conv_pointwise_attrs(int spatial);
 /* Windows of neighbours at every pixel of a plane: stride and dilation are 1. */

@@ -15,20 +15,6 @@ enum {
 
 /* ---- positions ------------------------------------------------------------------------------------------------- */
 
-/* A window of one pixel that reads no border. */
-static bool is_point(const struct conv_args *a)
-{
-    for (int d = 0; d < 3; d++)
-        if (a->ker[d] != 1 || a->pad[d] != 0 || (a->out[d] - 1) * a->stride[d] >= a->in[d])
-            return false;
-    return true;
-}
-
-bool amx_can(const struct conv_args *a)
-{
-    return a->groups == 1 && !conv_is_volume(a);
-}
-
 /* A dimension at a stride, of whose phases each has every stride-th pixel. */
 struct phase {
     int lead;  /* positions before the first pixel */
@@ -50,7 +36,7 @@ static struct phase phase_of(const struct conv_args *a, int d, int stride)
 static void place(struct conv_amx_args *args, const struct conv_args *a)
 {
     struct conv_args seen = *a;
-    const bool point = is_point(a);
+    const bool point = conv_reads_inside(a);
     for (int d = 0; d < 2; d++) {
         args->out[d] = a->out[d + 1];
         args->ker[d] = a->ker[d + 1];
@@ -276,7 +262,7 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, p->block == 16, NARROW_LANES);
     const struct conv_args a = conv_args_of_slices(p);
-    REQUIRE(why, amx_can(&a), NOT_SIMPLE);
+    REQUIRE(why, a.groups == 1 && !conv_is_volume(&a), "tiles of bfloat16 are for one group, and for maps");
     const struct amx_cut c = cut_of(p);
     return amx_pays(p, &c, AMX_FEWEST_CHANNELS, why);
 }

@@ -7,8 +7,6 @@
 
 /* For REQUIRE. */
 #define NARROW_LANES "tiles of bfloat16 end in vectors of 16 floats"
-#define NOT_SIMPLE "tiles of bfloat16 are for one group, and for maps"
-bool amx_can(const struct conv_args *a);
 /* For PREFER. */
 #define NO_TILES "the processor has no tiles of bfloat16 (AMX), or the driver takes no assembly"
 #define SPLIT_FILTERS "splitting filters in every run takes more than the products save"

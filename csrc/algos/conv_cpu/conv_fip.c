@@ -129,19 +129,11 @@ static struct conv_args rows_of(const struct problem *p)
     return a;
 }
 
-static bool reads_inside(const struct conv_args *a)
-{
-    for (int d = 0; d < 3; d++)
-        if (a->ker[d] != 1 || a->pad[d] != 0 || (a->out[d] - 1) * a->stride[d] >= a->in[d])
-            return false;
-    return true;
-}
-
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args whole = conv_args_of_slices(p), a = rows_of(p);
     REQUIRE(why, p->block > 0, NO_BLOCKS);
-    REQUIRE(why, !conv_is_volume(&whole) && reads_inside(&whole) && a.groups == 1,
+    REQUIRE(why, !conv_is_volume(&whole) && conv_reads_inside(&whole) && a.groups == 1,
             "the fast inner product is for one group of 1x1 filters without padding");
     const struct fip_cut c = fip_cut_of(p, &a);
     REQUIRE(why, c.groups > 0, FIP_TOO_LARGE);
