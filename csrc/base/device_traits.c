@@ -42,7 +42,7 @@ struct device_traits device_traits(const struct clcnn_device_info *info)
             block == 16 && strcmp(info->cpu_vendor, "AuthenticAMD") == 0 && !info->half_vectors,
         .byte_products = takes_assembly && info->byte_products,
         .shares_pages = info->type == CLCNN_DEVICE_CPU && info->host_unified && pocl,
-        .bf16_tiles = takes_assembly && info->bf16_tiles,
+        .amx_tiles = takes_assembly && info->amx_tiles,
         .fetches_maps = block > 0 && strcmp(info->cpu_vendor, "GenuineIntel") == 0,
         .core_cache_bytes = info->core_cache_bytes ? info->core_cache_bytes : (size_t)1 << 20,
         .integrated_gpu = info->type == CLCNN_DEVICE_GPU && info->host_unified,

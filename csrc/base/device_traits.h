@@ -11,7 +11,7 @@ struct device_traits {
     bool separate_adders; /* vector adders that work beside the multiply-adders (D-021) */
     bool byte_products;   /* vpdpbusd on vectors of 64 bytes, which kernels reach by assembly (D-098) */
     bool shares_pages;    /* buffers may be memory of the host's, where it lies, without a cost */
-    bool bf16_tiles;      /* tdpbf16ps on tiles of 16 rows of 64 bytes, the same way (D-144) */
+    bool amx_tiles;       /* tdpbf16ps and tdpbusd on tiles of 16 rows of 64 bytes, the same way (D-144) */
     bool fetches_maps; /* cores bring maps near by themselves: prefetches take time from products (D-132) */
     size_t core_cache_bytes; /* second-level cache of a CPU's core; unknown: 1 MiB */
     bool integrated_gpu;     /* built into a processor: no memory of its own, fewer registers */

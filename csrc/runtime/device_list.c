@@ -122,7 +122,7 @@ static void read_info(struct clcnn_device_info *info, const struct cl_api *api, 
         processor_vendor(info->cpu_vendor);
         info->core_cache_bytes = processor_cache_bytes();
         info->byte_products = processor_has_byte_products();
-        info->bf16_tiles = processor_has_bf16_tiles();
+        info->amx_tiles = processor_has_amx_tiles();
     }
     info->half_vectors =
         info->type == CLCNN_DEVICE_CPU && info->float_width >= 16 && processor_halves_vectors();

@@ -52,15 +52,15 @@ bool processor_has_byte_products(void)
 #endif
 }
 
-/* Whether this machine's processor has tdpbf16ps and, to make its operands, vcvtne2ps2bf16 (Intel's Software Developer's Manual 2, "CPUID",
- * leaf 7: bits 22 and 24 of EDX, AMX-BF16 and AMX-TILE; bit 5 of EAX of subleaf 1, AVX512_BF16), and the system lets this
- * process use tiles: Linux asks for that, since a thread's saved state grows by 8 KiB (Documentation/arch/x86/xstate.rst). */
-bool processor_has_bf16_tiles(void)
+/* Whether this machine's processor has tdpbf16ps, tdpbusd and, to make the operands of the first, vcvtne2ps2bf16 (Intel's
+ * Software Developer's Manual 2, "CPUID", leaf 7: bits 22, 24 and 25 of EDX, AMX-BF16, AMX-TILE and AMX-INT8; bit 5 of EAX
+ * of subleaf 1, AVX512_BF16), and the system lets this process use tiles: Linux asks for that, since a thread's saved state grows by 8 KiB (Documentation/arch/x86/xstate.rst). */
+bool processor_has_amx_tiles(void)
 {
 #if defined(__x86_64__) && defined(__linux__)
     enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
-    const unsigned tiles = 1u << 22 | 1u << 24;
-    const char *wanted = getenv("CLCNN_BF16_TILES");
+    const unsigned tiles = 1u << 22 | 1u << 24 | 1u << 25;
+    const char *wanted = getenv("CLCNN_AMX_TILES");
     unsigned a, b, c, d;
     if ((wanted && strcmp(wanted, "0") == 0) || !__get_cpuid_count(7, 0, &a, &b, &c, &d) ||
         (d & tiles) != tiles)

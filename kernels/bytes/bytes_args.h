@@ -3,7 +3,7 @@
 #ifndef CLCNN_BYTES_ARGS_H
 #define CLCNN_BYTES_ARGS_H
 
-#include "common/args_base.h"
+#include "conv_cpu/amx_args.h"
 
 /* Rounded sums and, where a map is added, their sum with it. */
 struct byte_steps {
@@ -25,6 +25,13 @@ struct byte_conv_args {
     i32 chunks, per_item; /* work-items of an item and a block of filters, tiles (or rows) of each */
     i32 x_zero, unused;
     struct byte_steps steps;
+};
+
+/* Convolution by tiles: byte_amx. */
+struct byte_amx_args {
+    struct conv_amx_args shape;
+    struct byte_steps steps;
+    i32 x_zero, unused;
 };
 
 /* Filters as bytes: byte_conv_pack. */

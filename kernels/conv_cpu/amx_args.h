@@ -4,21 +4,21 @@
 
 #include "common/blocked_args.h"
 
-/* conv_amx. Index 0 = height, 1 = width. */
+/* conv_amx, byte_amx. Index 0 = height, 1 = width. */
 struct conv_amx_args {
     i64 src_n, dst_n, add_n; /* batch strides */
     i64 w_k;                 /* elements between filters of the weights */
     i64 x_row, y_row;        /* of rows: elements from one pixel to the next */
     i64 positions;           /* of a chunk of channels, with those before the first pixel and past the last one */
     i32 n, c, k;
-    i32 chunks, k_blocks; /* of 32 channels, of 32 filters */
+    i32 chunks, k_blocks; /* of 32 channels, of bytes 64; of 32 filters */
     i32 out[2], ker[2], dil[2];
     i32 phases[2], shift[2];          /* the stride of windows; from a window's first position to its first pixel */
     i32 width, map_height, stride[2]; /* of the map: columns, rows, and from one with a position to the next */
     i32 pitch, height, lead;          /* positions of a row, rows of an image, positions before the first pixel */
     i32 blocks, across;               /* of 32 positions; parts that these are shared out in */
     i32 k_per, depth;                 /* blocks of filters of a group; chunks at a time */
-    i32 mode, unused;
+    i32 mode, position; /* bytes of a position */
     struct blocked_epilogue epi;
 };
 

@@ -8,7 +8,7 @@
  * amx_products.clh tells of positions, s, their parts, and u, those of the filters.
  *   pack   u. Group = block of filters * chunks + chunk.
  *   main   y, or s with AMX_SPLIT.
- * Index map: as told there. Work-group: WG = 1. Local memory: main: 4 KiB.
+ * Index map: as told there. Work-group: WG = 1. Local memory: none.
  * Defines: V 16; AMX (amx.clh); ROWS 0 (default) or 1; EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
@@ -93,10 +93,9 @@ void FN(pack_body)(ulong group, SRC w, DST u, const struct conv_amx_args *a)
         }
 }
 
-void FN(body)(ulong group, SRC x, SRC u, SRC bias, SRC add, DST s, DST y, const struct conv_amx_args *a,
-              local float4 *scratch)
+void FN(body)(ulong group, SRC x, SRC u, SRC bias, SRC add, DST s, DST y, const struct conv_amx_args *a)
 {
-    FN(amx)(group, u, bias, add, s, y, a, scratch, x);
+    FN(amx)(group, u, s, a, x, bias, add, y);
 }
 
 KERNEL FN(pack)(SRC w, ulong w_off, DST u, ulong u_off, const struct conv_amx_args a)
@@ -107,6 +106,5 @@ KERNEL FN(pack)(SRC w, ulong w_off, DST u, ulong u_off, const struct conv_amx_ar
 KERNEL FN(main)(SRC x, ulong x_off, SRC u, ulong u_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST s,
                 ulong s_off, DST y, ulong y_off, const struct conv_amx_args a)
 {
-    local float4 scratch[SCRATCH];
-    FN(body)(GROUP, x + x_off, u + u_off, bias + bias_off, add + add_off, s + s_off, y + y_off, &a, scratch);
+    FN(body)(GROUP, x + x_off, u + u_off, bias + bias_off, add + add_off, s + s_off, y + y_off, &a);
 }

@@ -6,7 +6,7 @@
  *
  * Layouts: x, y, add [ceil(C/V)][H][W][V] with batch strides; dw packed [ceil(C/V)][R][S][V] by conv_pack.cl; u, the
  * filters, by conv_amx.cl; s as amx_products.clh tells, with a position for each pixel.
- * Index map: as told there. Work-group: WG = 1. Local memory: 4 KiB.
+ * Index map: as told there. Work-group: WG = 1. Local memory: none.
  * Defines: V 16; AMX (amx.clh); KH, KW, SW (depthwise_tile.clh); MID_ACT act_* (default act_none), DW_BIAS 0 or 1;
  * EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
@@ -91,16 +91,15 @@ void FN(split_run)(DST out, int c, int phase, long from, long past, const struct
 #include "conv_cpu/amx_products.clh"
 
 void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC u, SRC bias, SRC add, DST s, DST y,
-              const struct separable_amx_args *a, local float4 *scratch)
+              const struct separable_amx_args *a)
 {
-    FN(amx)(group, u, bias, add, s, y, &a->shape, scratch, x, dw, dw_bias, &a->middle);
+    FN(amx)(group, u, s, &a->shape, x, dw, dw_bias, &a->middle, bias, add, y);
 }
 
 KERNEL FN(main)(SRC x, ulong x_off, SRC dw, ulong dw_off, SRC dw_bias, ulong dw_bias_off, SRC u, ulong u_off, SRC bias,
                 ulong bias_off, SRC add, ulong add_off, DST s, ulong s_off, DST y, ulong y_off,
                 const struct separable_amx_args a)
 {
-    local float4 scratch[SCRATCH];
     FN(body)(GROUP, x + x_off, dw + dw_off, dw_bias + dw_bias_off, u + u_off, bias + bias_off, add + add_off, s + s_off,
-             y + y_off, &a, scratch);
+             y + y_off, &a);
 }

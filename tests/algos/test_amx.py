@@ -148,7 +148,7 @@ with _core.Device("cpu") as device:
 def test_processors_without_tiles_compute_the_same(blocks):
     """The same kernel in OpenCL C, which no rule chooses, and which is not measured."""
     paths = [str(ROOT / "python"), str(ROOT / "tests" / "lib")]
-    code = f"import os, sys; os.environ['CLCNN_BF16_TILES'] = '0'; sys.path[:0] = {paths}\n{WITHOUT}"
+    code = f"import os, sys; os.environ['CLCNN_AMX_TILES'] = '0'; sys.path[:0] = {paths}\n{WITHOUT}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "AMX=0" in done.stdout

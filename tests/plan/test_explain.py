@@ -313,7 +313,7 @@ def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
         given |= set(json.loads(printed.splitlines()[-1]))
     wide = ["separable n1 c16 h8 w8 k16 r3 s3 p1", "linear [99,192] w[99,192]", "linear [256,640] w[640,640]"]
     narrow = ["conv n1 c9 h9 w9 k19 r1 s1"]
-    for told, cases in (({"width": 8}, narrow), ({"width": 16, "CLCNN_BF16_TILES": "0"}, wide)):
+    for told, cases in (({"width": 8}, narrow), ({"width": 16, "CLCNN_AMX_TILES": "0"}, wide)):
         printed = device_face.run(tmp_path, CHILD, "", "{}", "cpu", *cases, kind="CPU", **told)
         given |= set(json.loads(printed.splitlines()[-1]))
     soon = ["conv n1 c32 h9 w9 k32 r3 s3 p1 g2", "linear [1,16] w[10,16]"]

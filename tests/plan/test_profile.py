@@ -53,7 +53,7 @@ def blocks(device: clcnn.Device) -> clcnn.Device:
 @pytest.fixture
 def without_tiles(blocks: clcnn.Device, monkeypatch: pytest.MonkeyPatch) -> Iterator[_core.Device]:
     """The same device as one whose processor has no AMX, whose tiles come before what profiles decide."""
-    monkeypatch.setenv("CLCNN_BF16_TILES", "0")
+    monkeypatch.setenv("CLCNN_AMX_TILES", "0")
     with _core.Device(DEVICE) as device:
         yield device
 

@@ -96,7 +96,7 @@ int emit_byte_packed(struct emit *e, const struct problem *p, const struct byte_
     return view;
 }
 
-static struct byte_steps steps_of(const struct problem *p, const struct byte_sizes *z)
+struct byte_steps byte_steps_of(const struct problem *p, const struct byte_sizes *z)
 {
     const struct byte_conv_attrs *a = p->attrs;
     return (struct byte_steps){.own = a->own,
@@ -107,11 +107,29 @@ static struct byte_steps steps_of(const struct problem *p, const struct byte_siz
                                .filters = z->k};
 }
 
+void byte_conv_reads(struct step *s, const struct problem *p, int packed)
+{
+    const struct byte_conv_attrs *attrs = p->attrs;
+    step_define(s, "ADD", !p->add.present ? 0 : attrs->own_last ? 1 : 2);
+    step_define(s, "DOTS", device_traits(p->device).byte_products);
+    step_read(s, packed);
+    step_read(s, p->in[2].view);
+    step_read(s, p->in[3].present ? p->in[3].view : VIEW_NONE);
+    step_read(s, p->add.present ? p->add.view : VIEW_NONE);
+}
+
+void byte_conv_cost(struct step *s, const struct problem *p, const struct byte_sizes *z)
+{
+    const double pixels = (double)z->n * z->out[0] * z->out[1];
+    step_cost(s, pixels * (double)shape_count(&p->in[1].shape),
+              (double)shape_count(&p->in[0].shape) + (double)shape_count(&p->in[1].shape) +
+                  (p->add.present ? 2.0 : 1.0) * (double)shape_count(&p->out[0].shape));
+}
+
 void byte_conv_step(struct step *s, const struct problem *p, const struct byte_sizes *z,
                     const struct byte_map *x, int packed, struct byte_conv_args *a)
 {
     const struct byte_conv_attrs *attrs = p->attrs;
-    const double pixels = (double)z->n * z->out[0] * z->out[1];
     a->src_n = x->src_n;
     a->dst_n = p->out[0].batch_stride;
     a->add_n = p->add.present ? p->add.batch_stride : 0;
@@ -119,17 +137,10 @@ void byte_conv_step(struct step *s, const struct problem *p, const struct byte_s
     a->out_plane = (int64_t)z->out[0] * z->out[1] * 16;
     a->n = z->n;
     a->x_zero = attrs->x_zero;
-    a->steps = steps_of(p, z);
-    step_define(s, "ADD", !p->add.present ? 0 : attrs->own_last ? 1 : 2);
-    step_define(s, "DOTS", device_traits(p->device).byte_products);
+    a->steps = byte_steps_of(p, z);
     step_read(s, x->view);
-    step_read(s, packed);
-    step_read(s, p->in[2].view);
-    step_read(s, p->in[3].present ? p->in[3].view : VIEW_NONE);
-    step_read(s, p->add.present ? p->add.view : VIEW_NONE);
+    byte_conv_reads(s, p, packed);
     step_write(s, p->out[0].view);
     step_args(s, a, sizeof *a);
-    step_cost(s, pixels * (double)shape_count(&p->in[1].shape),
-              (double)shape_count(&p->in[0].shape) + (double)shape_count(&p->in[1].shape) +
-                  (p->add.present ? 2.0 : 1.0) * (double)shape_count(&p->out[0].shape));
+    byte_conv_cost(s, p, z);
 }

@@ -28,6 +28,10 @@ struct byte_map emit_byte_pad(struct emit *e, const struct problem *p, const str
 /* Filters as bytes (kernels/bytes/byte_conv_pack.cl). */
 int emit_byte_packed(struct emit *e, const struct problem *p, const struct byte_pack_args *a,
                      const char *entry, int kv);
+/* What every step of a convolution reads and writes beside x: filters, factors, bias and the map that is added; how results end. */
+struct byte_steps byte_steps_of(const struct problem *p, const struct byte_sizes *s);
+void byte_conv_reads(struct step *s, const struct problem *p, int packed);
+void byte_conv_cost(struct step *s, const struct problem *p, const struct byte_sizes *z);
 /* The step of a convolution: arguments that all of them have, operands, defines of bytes.clh, cost. */
 void byte_conv_step(struct step *s, const struct problem *p, const struct byte_sizes *z,
                     const struct byte_map *x, int packed, struct byte_conv_args *a);

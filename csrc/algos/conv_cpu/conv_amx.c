@@ -6,12 +6,15 @@
 
 enum {
     /* as the kernel has them: */
-    SIDE = 32, /* positions, filters and channels of a block */
-    PARTS = 3,
-    RUN = 128,                   /* positions that are split at a time */
-    SUMS = 48,                   /* blocks of a group whose sums wait */
-    POSITION = PARTS * SIDE * 2, /* bytes */
+    SIDE = 32, /* positions and filters of a block */
+    RUN = 128, /* positions that are split at a time */
+    SUMS = 48, /* blocks of a group whose sums wait */
 };
+
+/* Channels of a chunk, and bytes of a position. */
+static const struct {
+    int channels, bytes;
+} formats[] = {[AMX_PARTS] = {32, 3 * 32 * 2}, [AMX_BYTES] = {64, 64}};
 
 /* ---- positions ------------------------------------------------------------------------------------------------- */
 
@@ -66,10 +69,10 @@ static size_t phases_of(const struct conv_amx_args *a)
 }
 
 /* Chunks of so many blocks of positions that stay in a core's cache beside filters. */
-static size_t near_chunks(const struct problem *p, size_t blocks, size_t phases)
+static size_t near_chunks(const struct problem *p, size_t blocks, const struct conv_amx_args *a)
 {
     const double near = AMX_CACHE_RATIO * (double)device_traits(p->device).core_cache_bytes;
-    const size_t most = (size_t)near / (blocks * phases * SIDE * POSITION);
+    const size_t most = (size_t)near / (blocks * phases_of(a) * (size_t)(SIDE * a->position));
     return most > 1 ? most : 1;
 }
 
@@ -83,7 +86,7 @@ static void share_out(struct conv_amx_args *args, const struct problem *p)
     const bool many = blocks >= AMX_FRESH_BLOCKS * units;
     const size_t across = many ? units * ceil_div(blocks, units * AMX_BLOCKS) : ceil_div(blocks, AMX_BLOCKS);
     const size_t per = ceil_div(blocks, across),
-                 passes = ceil_div(chunks, near_chunks(p, per, phases_of(args)));
+                 passes = ceil_div(chunks, near_chunks(p, per, args));
     const bool waits = passes > 1;
     size_t parts = many ? 1 : ceil_div(AMX_UNIT_GROUPS * units, across);
     if (waits && parts < ceil_div(filters, SUMS / per))
@@ -98,8 +101,8 @@ static void share_out(struct conv_amx_args *args, const struct problem *p)
     args->depth = (i32)ceil_div(chunks, passes);
 }
 
-struct amx_cut amx_cut_of(const struct problem *p, const struct conv_args *whole, int64_t x_row,
-                          int64_t y_row)
+struct amx_cut amx_cut_of(const struct problem *p, enum amx_format format, const struct conv_args *whole,
+                          int64_t x_row, int64_t y_row)
 {
     struct conv_args a = *whole;
     if (conv_is_pointwise(&a)) { /* one long row */
@@ -116,10 +119,11 @@ struct amx_cut amx_cut_of(const struct problem *p, const struct conv_args *whole
                             .n = a.n,
                             .c = a.c,
                             .k = a.k,
-                            .chunks = (i32)ceil_div((size_t)a.c, SIDE),
+                            .chunks = (i32)ceil_div((size_t)a.c, (size_t)formats[format].channels),
                             .k_blocks = (i32)ceil_div((size_t)a.k, SIDE),
                             .width = a.in[2],
                             .map_height = a.in[1],
+                            .position = formats[format].bytes,
                         }};
     place(&c.args, &a);
     share_out(&c.args, p);
@@ -134,24 +138,24 @@ struct amx_cut amx_cut_of(const struct problem *p, const struct conv_args *whole
 
 static size_t filter_bytes(const struct conv_amx_args *a)
 {
-    return (size_t)a->k_blocks * (size_t)a->chunks * (size_t)(a->ker[0] * a->ker[1]) * SIDE * POSITION;
+    return (size_t)a->k_blocks * (size_t)a->chunks * (size_t)(a->ker[0] * a->ker[1] * SIDE * a->position);
 }
 
-static size_t position_bytes(const struct conv_amx_args *a)
+size_t amx_position_bytes(const struct conv_amx_args *a)
 {
     const size_t chunks = a->mode == AMX_FRESH ? (size_t)(a->across * a->depth) : (size_t)a->chunks;
-    return chunks * phases_of(a) * (size_t)a->positions * POSITION;
+    return chunks * phases_of(a) * (size_t)a->positions * (size_t)a->position;
 }
 
 size_t amx_workspace(const struct problem *p, const struct amx_cut *c)
 {
-    return position_bytes(&c->args) + (p->in[1].constant ? 0 : filter_bytes(&c->args));
+    return amx_position_bytes(&c->args) + (p->in[1].constant ? 0 : filter_bytes(&c->args));
 }
 
 static void define(struct step *s, const struct problem *p, const struct conv_amx_args *a)
 {
     step_define(s, "V", p->block);
-    step_define(s, "AMX", device_traits(p->device).bf16_tiles);
+    step_define(s, "AMX", device_traits(p->device).amx_tiles);
     step_define(s, "ROWS", a->x_row > 0);
 }
 
@@ -198,12 +202,12 @@ struct step *emit_amx(struct emit *e, const struct problem *p, const struct amx_
 {
     struct conv_amx_args args = c->args;
     args.epi = blocked_epilogue_of(p, &p->in[2]);
-    const int filters = emit_filters(e, p, &args), positions = emit_workspace(e, position_bytes(&args));
+    const int filters = emit_filters(e, p, &args), positions = emit_workspace(e, amx_position_bytes(&args));
     if (c->splits > 0) {
         struct conv_amx_args split = args;
         split.mode = AMX_SPLIT;
         step_cost(emit_mode(e, p, &split, c->splits, filters, positions, source), 0.0,
-                  4.0 * (double)shape_count(&p->in[0].shape) + (double)position_bytes(&args));
+                  4.0 * (double)shape_count(&p->in[0].shape) + (double)amx_position_bytes(&args));
     }
     return emit_mode(e, p, &args, c->groups, filters, positions, source);
 }
@@ -242,19 +246,19 @@ bool amx_pays(const struct problem *p, const struct amx_cut *c, int fewest_chann
     PREFER(why, a->c >= fewest_channels && a->k >= AMX_FEWEST_FILTERS, THIN);
     PREFER(why, a->mode == AMX_FRESH || (a->k >= AMX_FEWEST_SHARED_FILTERS && macs >= AMX_SHARED_MACS),
            SHARED);
-    PREFER(why, device_traits(p->device).bf16_tiles, NO_TILES);
+    PREFER(why, device_traits(p->device).amx_tiles, NO_TILES);
     return true;
 }
 
 double amx_effort(const struct problem *p)
 {
-    return device_traits(p->device).bf16_tiles ? AMX_EFFORT_PERCENT : AMX_WITHOUT_TILES_PERCENT;
+    return device_traits(p->device).amx_tiles ? AMX_EFFORT_PERCENT : AMX_WITHOUT_TILES_PERCENT;
 }
 
 static struct amx_cut cut_of(const struct problem *p)
 {
     const struct conv_args a = conv_args_of_slices(p);
-    return amx_cut_of(p, &a, 0, 0);
+    return amx_cut_of(p, AMX_PARTS, &a, 0, 0);
 }
 
 static bool applicable(const struct problem *p, struct why *why)

@@ -1,4 +1,4 @@
-/* conv_amx.h: convolutions and linear layers by tiles of bfloat16 (kernels/conv_cpu/conv_amx.cl). */
+/* conv_amx.h: convolutions and linear layers by tiles (kernels/conv_cpu/amx_products.clh). */
 #ifndef CLCNN_ALGOS_CONV_AMX_H
 #define CLCNN_ALGOS_CONV_AMX_H
 
@@ -20,12 +20,16 @@ struct amx_cut {
     struct conv_amx_args args; /* all but the epilogue */
     size_t groups, splits;
 };
+/* What tiles hold: floats as three parts of bfloat16, or bytes. */
+enum amx_format { AMX_PARTS, AMX_BYTES };
 /* a: the convolution; where x and y are rows, a row a pixel of an image of one row, they are x_row and y_row elements apart; else
  * these are 0. */
-struct amx_cut amx_cut_of(const struct problem *p, const struct conv_args *a, int64_t x_row, int64_t y_row);
+struct amx_cut amx_cut_of(const struct problem *p, enum amx_format format, const struct conv_args *a,
+                          int64_t x_row, int64_t y_row);
 /* algo_def.effort_of() of all. */
 double amx_effort(const struct problem *p);
 bool amx_pays(const struct problem *p, const struct amx_cut *c, int fewest_channels, struct why *why);
+size_t amx_position_bytes(const struct conv_amx_args *a);
 size_t amx_workspace(const struct problem *p, const struct amx_cut *c);
 /* What splits x: `begin` emits a step with what it reads, x only if `reads`, and its defines; `end` gives it the arguments. */
 struct amx_source {
