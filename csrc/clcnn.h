@@ -99,7 +99,7 @@ struct clcnn_device_info {
     uint32_t core_cache_bytes; /* second-level cache of one of a CPU's cores; 0: not known */
     bool
         byte_products; /* a CPU adds products of bytes to sums of 32 bits in vectors of 64 bytes (AVX512-VNNI) */
-    bool amx_tiles;              /* a CPU multiplies tiles of bfloat16 and of bytes (AMX), and this process may */
+    bool amx_tiles;    /* a CPU multiplies tiles of bfloat16 and of bytes (AMX), and this process may */
     bool half_vectors;            /* a CPU's vectors of float_width floats are computed in two halves */
     struct clcnn_profile profile; /* a plan's; of a device itself: nothing is known */
 };
@@ -450,7 +450,7 @@ struct clcnn_layer_info {
     const char *layer, *op, *algo, *fused; /* fused: "bias+add+relu", "" for none */
     const char *error_class;               /* "exact", "strict", "highest", "high", "medium" */
     const char *error_bound;               /* "componentwise", "normwise" */
-    const char *error_rounding;            /* what adds to it: "none", "tf32_parts", "24_bits", "bf16_parts" */
+    const char *error_rounding; /* what adds to it: "none", "tf32_parts", "24_bits", "bf16_parts" */
     bool part; /* chosen inside the layer before it (separable: its two convolutions; a second form) */
     struct clcnn_zeros zeros; /* of its input, as far as the caller has told */
     struct clcnn_shape input, output;

@@ -1,9 +1,10 @@
-/* byte_amx.cl: convolution of maps of bytes by tiles of bytes, for CPU devices; the sums and results are byte_conv.cl's.
+/* byte_amx.cl: convolution of maps of bytes by tiles of bytes, for CPU devices; the sums and results are
+ * byte_conv.cl's.
  *
  *   s[n][k][oh][ow] = bias[k] + sum_{c,r,s} (x[n][c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] - x_zero) * w[k][c][r][s]
  *
- * Layouts: x [C/16][H][W][16], y and add [K/16][H][W][16]; w packed by byte_conv_pack.cl in blocks of 64 channels and 32
- * filters, then the sum of each filter (int). amx_products.clh tells of s, what positions hold; borders are x_zero.
+ * Layouts: x [C/16][H][W][16], y and add [K/16][H][W][16]; w packed by byte_conv_pack.cl in blocks of 64 channels and
+ * 32 filters, then the sum of each filter (int). amx_products.clh tells of s, what positions hold; borders are x_zero.
  * Index map: as told there. Work-group: WG = 1. Local memory: none.
  * Defines: AMX (amx.clh); DOTS, ADD (bytes.clh). */
 #ifndef WG
@@ -28,7 +29,8 @@
 #define SOURCE_PARAMS SRC_OF(uchar) x, const int x_zero
 #define SOURCE x, x_zero
 
-/* The 64 channels of `count` neighbours, `step` bytes apart: `blocks` blocks of 16 from x on, which lie `map` bytes apart. */
+/* The 64 channels of `count` neighbours, `step` bytes apart: `blocks` blocks of 16 from x on, which lie `map` bytes
+ * apart. */
 void FN(gather)(DST out, SRC_OF(uchar) x, int count, int step, long map, int blocks)
 {
     DST_OF(unaligned_uint4) to = (DST_OF(unaligned_uint4))out;
@@ -90,35 +92,26 @@ void FN(split_run)(DST out, int c, int phase, long from, long past, const struct
     const global int *totals, SRC factor, SRC bias, SRC_OF(uchar) add, DST_OF(uchar) y, const struct byte_amx_args *all
 #define RESULT totals, factor, bias, add, y, all
 
-void FN(start)(struct FN(tiles) *tiles, int k, const struct conv_amx_args *a, RESULT_PARAMS)
-{
-    float begin[2 * V] __attribute__((aligned(64)));
-    for (int v = 0; v < 2; v++) {
-        const int16 sums = FN(biases)(bias, k + v * V, &all->steps) -
-                           all->x_zero * *(const global unaligned_int16 *)(totals + k + v * V);
-        KEEPV(as_float16(sums), begin, v * V);
-    }
-    SUMS_LOAD(0, begin, 0)
-    SUMS_LOAD(1, begin + V, 0)
-    SUMS_LOAD(2, begin, 0)
-    SUMS_LOAD(3, begin + V, 0)
-}
-
 void FN(store_run)(const float *sums, int count, int n, long pixel, int k, const struct conv_amx_args *a, RESULT_PARAMS)
 {
     const struct byte_steps steps = all->steps; /* a copy: stores of y cannot change it */
     const long map = (long)a->out[0] * a->out[1];
     for (int first = k; first < min(k + SIDE, a->k); first += V) {
         const float16 f = FN(factors)(factor, first, &steps);
+        const int16 begin =
+            FN(biases)(bias, first, &steps) - all->x_zero * *(const global unaligned_int16 *)(totals + first);
         const int16 *at = (const int16 *)(sums + first - k);
         const long i = (first / V * map + pixel) * V;
         SRC_OF(uchar) others = add + n * a->add_n + i;
         DST_OF(uchar) to = y + n * a->dst_n + i;
         int t = 0;
-        for (; t + 4 <= count; t += 4)
-            FN(store_pixels)(at + t * 2, 2, f, others, to, t * V, &steps);
+        for (; t + 4 <= count; t += 4) {
+            const int16 four[] = {at[t * 2] + begin, at[t * 2 + 2] + begin, at[t * 2 + 4] + begin,
+                                  at[t * 2 + 6] + begin};
+            FN(store_pixels)(four, 1, f, others, to, t * V, &steps);
+        }
         for (; t < count; t++)
-            FN(store_pixel)(at[t * 2], f, others, to, t * V, &steps);
+            FN(store_pixel)(at[t * 2] + begin, f, others, to, t * V, &steps);
     }
 }
 

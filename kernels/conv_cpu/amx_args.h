@@ -18,7 +18,7 @@ struct conv_amx_args {
     i32 pitch, height, lead;          /* positions of a row, rows of an image, positions before the first pixel */
     i32 blocks, across;               /* of 32 positions; parts that these are shared out in */
     i32 k_per, depth;                 /* blocks of filters of a group; chunks at a time */
-    i32 mode, position; /* bytes of a position */
+    i32 mode, position;               /* bytes of a position */
     struct blocked_epilogue epi;
 };
 

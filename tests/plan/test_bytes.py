@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from rewritten import Net
 
 ROOT = Path(__file__).resolve().parents[2]
 OFF = {"CLCNN_BYTE_PRODUCTS": "0"}
+INNER = {"stem": "products", "inner": "amx", "last": "amx"}
 
 
 class Quantised(Net):
@@ -154,6 +156,44 @@ def test_sums_are_exact(device, row, batch):
         "byte_conv",
         "from_bytes",
     ]
+
+
+# Channels, filters, window, height and width, and attributes, for tiles of 32 pixels, 32 filters and 64 channels.
+TILES = (
+    (64, 40, 3, (13, 14), {"padding": (1,)}),
+    (16, 16, 1, (1, 1), {}),
+    (130, 70, 1, (9, 21), {}),
+    (65, 33, 1, (14, 15), {"stride": (2, 2)}),
+    (33, 48, 1, (6, 5), {"padding": (1,)}),
+    (20, 16, 3, (15, 29), {"padding": (1, 0, 2, 1), "stride": (2, 2)}),
+    (96, 32, 3, (16, 30), {"padding": (1,), "stride": (1, 2)}),
+    (70, 20, 3, (12, 13), {"padding": (2,), "dilation": (2, 2)}),
+    (40, 20, (1, 7), (6, 40), {"padding": (0, 3)}),
+    (64, 64, 2, (56, 56), {"stride": (2, 2)}),
+    (2100, 80, 1, (5, 7), {}),
+    (256, 96, 3, (40, 40), {"padding": (1,)}),
+)
+AMX: dict[str, Any] = {"overrides": {"a": "amx"}}
+
+
+@pytest.mark.parametrize("row", TILES, ids=lambda row: "-".join(map(str, row[:4])).replace(" ", ""))
+@pytest.mark.parametrize("batch", [1, 3])
+def test_sums_of_tiles_are_exact(device, row, batch):
+    """By the instruction, or by OpenCL C where the processor has no tiles."""
+    channels, filters, size, plane, attrs = row
+    net = Quantised(channels + filters)
+    most = max(1, min(127, 2**24 // (channels * 9 * 300)))
+    x = net.steps("q", net.input("x", batch, channels, *plane), 77, 0.5)
+    net.output(net.sum("a", x, filters, size, 100, most, **attrs))
+    tried = Tried(device, net, **AMX).exact()
+    assert "byte_amx" in tried.kernels
+
+
+def test_tiles_add_maps(device):
+    tried, others = (Tried(device, residual(), **options) for options in ({"overrides": INNER}, {}))
+    assert "byte_amx" in tried.kernels
+    for one, other in zip(tried.got, others.got, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_sums_that_floats_cannot_hold_are_exact(device):
@@ -331,7 +371,7 @@ def test_numbers_that_are_none(device):
 
 def test_every_kernel_algorithm_and_reason_is_reached(device):
     kernels, algos, reasons = set(), set(), set()
-    for row in (SWEEP[0], SWEEP[-1]):
+    for row, options in ((SWEEP[0], {}), (SWEEP[-1], {}), (TILES[0], {"quick": True}), (TILES[0], AMX)):
         net = Quantised()
         x = net.steps("q", net.input("x", 1, row[0], *row[3]), 77)
         x = net.sum("a", x, row[1], row[2], **row[4])
@@ -339,17 +379,18 @@ def test_every_kernel_algorithm_and_reason_is_reached(device):
         x = net.sum("b", x, 16)
         mean = net.layer("reduce_sum", "mean", x, axes=(2, 3), keepdims=True)
         net.output(net.steps("m", net.layer("mul", "scaled", mean, net.number(0.03)), 0))
-        tried = Tried(device, net)
+        tried = Tried(device, net, **options)
         kernels |= {name.partition(":")[0] for name in tried.kernels}
         algos |= {(layer["op"], layer["algo"]) for layer in tried.layers}
         reasons |= {c["reason"] for layer in tried.layers for c in layer["candidates"]}
     there = {path.stem for path in (ROOT / "kernels" / "bytes").glob("*.cl")}
     assert there - kernels <= {"byte_conv_pack"}  # of no run
     assert {(op, algo) for op in ON_BYTES for algo in _core.ops()[op]["algos"]} <= algos
-    text = "".join(path.read_text() for path in (ROOT / "csrc" / "algos" / "bytes").glob("*.c"))
-    assert text.count("REQUIRE(") + text.count("PREFER(") == len(
-        {reason for reason in reasons if f'"{reason}"' in text and reason}
+    text = "".join(path.read_text() for path in (ROOT / "csrc" / "algos" / "bytes").glob("*.[ch]"))
+    told = re.findall(r'(?:REQUIRE|PREFER)\(why,[^;]*?"([^"]+)"\);', text) + re.findall(
+        r'#define \w+ "(.+)"', text
     )
+    assert len(told) >= 5 and set(told) <= reasons
 
 
 CHILD = """

@@ -28,7 +28,7 @@ static struct amx_cut cut_of(const struct problem *p, const struct byte_sizes *s
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct byte_conv_attrs *a = p->attrs;
-    REQUIRE(why, a->conv.groups == 1, "it has groups");
+    REQUIRE(why, a->conv.groups == 1, HAS_GROUPS);
     const struct byte_sizes s = byte_sizes_of(p);
     REQUIRE(why, s.block == 16, "tiles have channels in blocks of 16");
     PREFER(why, !p->quick, TILES_BUILT_LATER);

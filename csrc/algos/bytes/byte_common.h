@@ -5,6 +5,8 @@
 #include "plan/emit.h"
 #include "bytes/bytes_args.h"
 
+/* For REQUIRE. */
+#define HAS_GROUPS "it has groups"
 /* For PREFER: the rewrite that makes these operators asks for the same. */
 bool bytes_always(const struct problem *p, struct why *why);
 /* Rows (or other pieces) of a work-item, so that every core has enough work-items to keep busy until the end. */

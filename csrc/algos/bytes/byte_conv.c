@@ -42,7 +42,7 @@ static struct byte_tile best_tile(const struct byte_sizes *z)
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct byte_conv_attrs *a = p->attrs;
-    REQUIRE(why, a->conv.groups == 1, "it has groups");
+    REQUIRE(why, a->conv.groups == 1, HAS_GROUPS);
     const struct byte_sizes s = byte_sizes_of(p);
     const struct byte_tile tile = best_tile(&s);
     DECIDE(p, tile);

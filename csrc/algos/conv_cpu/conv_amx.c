@@ -85,8 +85,7 @@ static void share_out(struct conv_amx_args *args, const struct problem *p)
     const size_t units = device_units(p->device), reach = (size_t)args->positions - blocks * SIDE;
     const bool many = blocks >= AMX_FRESH_BLOCKS * units;
     const size_t across = many ? units * ceil_div(blocks, units * AMX_BLOCKS) : ceil_div(blocks, AMX_BLOCKS);
-    const size_t per = ceil_div(blocks, across),
-                 passes = ceil_div(chunks, near_chunks(p, per, args));
+    const size_t per = ceil_div(blocks, across), passes = ceil_div(chunks, near_chunks(p, per, args));
     const bool waits = passes > 1;
     size_t parts = many ? 1 : ceil_div(AMX_UNIT_GROUPS * units, across);
     if (waits && parts < ceil_div(filters, SUMS / per))
