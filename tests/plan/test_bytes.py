@@ -158,7 +158,7 @@ def test_sums_are_exact(device, row, batch):
     ]
 
 
-# Channels, filters, window, height and width, and attributes, for tiles of 32 pixels, 32 filters and 64 channels.
+# The same for tiles of 32 pixels, 32 filters and 64 channels.
 TILES = (
     (64, 40, 3, (13, 14), {"padding": (1,)}),
     (16, 16, 1, (1, 1), {}),
