@@ -91,7 +91,8 @@ struct problem {
         zeros; /* of in[0], where they are known; what pays only where they are many needs that */
     bool
         rectified; /* in[0] comes out of a ReLU, as far as the graph tells: it has zeros that are worth looking for */
-    bool skip; /* zeros of operands may be left out */
+    bool few_bits; /* in[0] and in[1] are whole numbers of at most 256 in size, as far as the graph tells */
+    bool skip;     /* zeros of operands may be left out */
     bool
         quick; /* kernels that are soon built rather than fast: as small as they can be, and one for all layers */
     bool

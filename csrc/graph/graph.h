@@ -16,6 +16,7 @@ struct value {
     int producer;     /* node, -1 otherwise */
     int block;        /* layout, see struct operand; set by the planner */
     bool rectified;   /* see graph_note_rectified() */
+    bool few_bits;    /* see graph_note_few_bits() */
     float bound;      /* see graph_note_bounds(); 0 or infinity: not known */
     int items;        /* its memory holds so many at a time, 0: all; see plan/batch_slices.c */
 };
@@ -108,6 +109,10 @@ void graph_take_apart(struct clcnn_graph *g, struct node *merged);
 void graph_note_rectified(struct clcnn_graph *g);
 /* Whether this was noted of a value, or of what the planner's reorders made it of. */
 bool graph_is_rectified(const struct clcnn_graph *g, int value);
+/* Notes which values are whole numbers of at most 256 in size, or NaN, and which constant weights that multiply such values. */
+enum clcnn_status graph_note_few_bits(struct clcnn_graph *g, struct clcnn_err *err);
+/* Whether this was noted of both that a layer multiplies, perhaps behind the planner's reorders. */
+bool graph_has_few_bits(const struct clcnn_graph *g, const struct node *layer);
 /* Notes how large elements of each value can get. */
 void graph_note_bounds(struct clcnn_graph *g);
 /* Size of the largest of them, infinite when one is not finite. */

@@ -1,8 +1,9 @@
-/* rewrite_fold.c: identities disappear; batch normalisation after a convolution, transposed or not, or a linear layer, or after a
- * concatenation of such, becomes part of their weights.
+/* rewrite_fold.c: identities disappear, and roundings of whole numbers; batch normalisation after a convolution, transposed or
+ * not, or a linear layer, or after a concatenation of such, becomes part of their weights.
  *
  *   BN(conv(x)) = s * (w x + b - mean) + bias,  s = weight / sqrt(var + eps)   =>   w' = s w,  b' = s (b - mean) + bias
  */
+#include "graph/bytes/whole_numbers.h"
 #include "graph/rewrite.h"
 
 #include <math.h>
@@ -68,7 +69,7 @@ static bool does_nothing(const struct clcnn_graph *g, const struct node *n)
 
 /* The argument that y is: by the operator, since windows of adaptive pooling have one element each, or by attributes and
  * constants; -1: it is none. */
-static int same_as(const struct rewriter *r, const struct node *n)
+static int same_as(const struct rewriter *r, const struct whole_range *known, const struct node *n)
 {
     if (rewrite_is(n, &op_adaptive_avg_pool) || rewrite_is(n, &op_adaptive_max_pool))
         return shape_equal(&r->g->values[n->in[0]].shape, &r->g->values[n->out[0]].shape) ? 0 : -1;
@@ -76,7 +77,7 @@ static int same_as(const struct rewriter *r, const struct node *n)
         return 0;
     if (rewrite_is_overridden(r, n))
         return -1;
-    return does_nothing(r->g, n) ? 0 : operand_of_ones(r, n);
+    return does_nothing(r->g, n) || whole_numbers_stay(known, n) ? 0 : operand_of_ones(r, n);
 }
 
 /* Values are followed to what they stand for in one walk, since nodes are in order and there may be many identities. */
@@ -84,9 +85,11 @@ enum clcnn_status rewrite_drop_identities(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
     struct clcnn_graph *g = r->g;
+    struct whole_range *known = NULL;
     int *same = clcnn_calloc((size_t)g->n_values + 1, sizeof *same);
     if (!same)
-        return clcnn_fail_mem(r->err, (size_t)g->n_values * sizeof *same);
+        TRY(clcnn_fail_mem(r->err, (size_t)g->n_values * sizeof *same));
+    TRY(graph_whole_numbers(g, &known, r->err));
     for (int i = 0; i < g->n_values; i++)
         same[i] = i;
     for (int i = 0; i < g->n_nodes; i++) {
@@ -94,7 +97,7 @@ enum clcnn_status rewrite_drop_identities(struct rewriter *r)
         for (int k = 0; k < n->n_in; k++)
             if (n->in[k] >= 0)
                 n->in[k] = same[n->in[k]];
-        const int k = n->dead ? -1 : same_as(r, n);
+        const int k = n->dead ? -1 : same_as(r, known, n);
         if (k < 0)
             continue;
         same[n->out[0]] = n->in[k];
@@ -104,6 +107,7 @@ enum clcnn_status rewrite_drop_identities(struct rewriter *r)
     for (int i = 0; i < g->n_outputs; i++)
         g->outputs[i].value = same[g->outputs[i].value];
 done:
+    free(known);
     free(same);
     return st;
 }

@@ -115,6 +115,8 @@ static enum clcnn_status rewrite(struct blueprint *bp, const struct clcnn_graph 
         TRY(graph_rewrite(bp->graph, &rewrites, &bp->notes, err));
     TRY(blueprint_take_apart(bp, options, err));
     graph_note_rectified(bp->graph);
+    if (traits.channel_block)
+        TRY(graph_note_few_bits(bp->graph, err));
     if (traits.warpgroups && plan_has_cores(options))
         graph_note_bounds(bp->graph);
 done:

@@ -88,6 +88,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .quick = options->quick,
         .rows_elsewhere = bp->rows_elsewhere,
         .rectified = n->n_in > 0 && n->in[0] >= 0 && graph_is_rectified(bp->graph, n->in[0]),
+        .few_bits = graph_has_few_bits(bp->graph, n),
         .has_clblast = device_has_clblast(bp->dev),
         .chained = bp->chained,
         .wisdom = options->wisdom,

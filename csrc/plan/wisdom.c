@@ -77,6 +77,8 @@ void problem_key(char out[CLCNN_KEY_MAX], const struct problem *p)
     const double tenths = p->zeros.known ? round(10.0 * (double)p->zeros.element) : 0.0;
     if (tenths > 0.0) /* else it is as good as dense */
         add(&k, " zeros=%.1f", tenths / 10.0);
+    if (p->few_bits)
+        add(&k, " few bits");
     add(&k, "%s %s %s", p->add.present ? p->times ? " times" : " add" : "", act_identifier(p->act),
         precision[p->precision]);
     if (k.used >= CLCNN_KEY_MAX)

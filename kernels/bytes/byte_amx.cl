@@ -22,6 +22,8 @@
 #include "common/prefetch.clh"
 #undef TILE_BYTES
 #define TILE_BYTES 1
+#undef PARTS
+#define PARTS 1
 #include "conv_cpu/amx_places.clh"
 
 #undef SOURCE_PARAMS
@@ -116,7 +118,6 @@ void FN(store_run)(const float *sums, int count, int n, long pixel, int k, const
 }
 
 #include "conv_cpu/amx_products.clh"
-#undef TILE_BYTES
 
 void FN(body)(ulong group, SRC_OF(uchar) x, SRC w, SRC factor, SRC bias, SRC_OF(uchar) add, DST s, DST_OF(uchar) y,
               const struct byte_amx_args *all)
@@ -134,3 +135,5 @@ KERNEL FN(main)(SRC_OF(uchar) x, ulong x_off, SRC w, ulong w_off, SRC factor, ul
     FN(body)(GROUP, x + x_off, w + w_off, factor + factor_off, bias + bias_off, add + add_off, s + s_off, y + y_off,
              &a);
 }
+#undef TILE_BYTES
+#undef PARTS

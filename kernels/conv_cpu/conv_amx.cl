@@ -9,7 +9,8 @@
  *   pack   u. Group = block of filters * chunks + chunk.
  *   main   y, or s with AMX_SPLIT.
  * Index map: as told there. Work-group: WG = 1. Local memory: none.
- * Defines: V 16; AMX (amx.clh); ROWS 0 (default) or 1; EPI_ACT act_* (blocked_store.clh). */
+ * Defines: V 16; AMX (amx.clh); PARTS of a number, 3 (default) or 1; ROWS 0 (default) or 1; EPI_ACT act_*
+ * (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif

@@ -7,8 +7,8 @@
  * Layouts: x, y, add [ceil(C/V)][H][W][V] with batch strides; dw packed [ceil(C/V)][R][S][V] by conv_pack.cl; u, the
  * filters, by conv_amx.cl; s as amx_products.clh tells, with a position for each pixel.
  * Index map: as told there. Work-group: WG = 1. Local memory: none.
- * Defines: V 16; AMX (amx.clh); KH, KW, SW (depthwise_tile.clh); MID_ACT act_* (default act_none), DW_BIAS 0 or 1;
- * EPI_ACT act_* (blocked_store.clh). */
+ * Defines: V 16; AMX (amx.clh); PARTS 3 (default); KH, KW, SW (depthwise_tile.clh); MID_ACT act_* (default act_none),
+ * DW_BIAS 0 or 1; EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif

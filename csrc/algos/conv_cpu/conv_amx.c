@@ -14,7 +14,12 @@ enum {
 /* Channels of a chunk, and bytes of a position. */
 static const struct {
     int channels, bytes;
-} formats[] = {[AMX_PARTS] = {32, 3 * 32 * 2}, [AMX_BYTES] = {64, 64}};
+} formats[] = {[AMX_PARTS] = {32, 3 * 32 * 2}, [AMX_WHOLE] = {32, 32 * 2}, [AMX_BYTES] = {64, 64}};
+
+enum amx_format amx_format_of(const struct problem *p)
+{
+    return p->few_bits ? AMX_WHOLE : AMX_PARTS;
+}
 
 /* ---- positions ------------------------------------------------------------------------------------------------- */
 
@@ -156,12 +161,13 @@ static void define(struct step *s, const struct problem *p, const struct conv_am
     step_define(s, "V", p->block);
     step_define(s, "AMX", device_traits(p->device).amx_tiles);
     step_define(s, "ROWS", a->x_row > 0);
+    step_define(s, "PARTS", a->position / (SIDE * 2));
 }
 
 static int emit_filters(struct emit *e, const struct problem *p, const struct conv_amx_args *a)
 {
     char name[64];
-    snprintf(name, sizeof name, "amx k%d c%d r%d s%d", a->k, a->c, a->ker[0], a->ker[1]);
+    snprintf(name, sizeof name, "amx k%d c%d r%d s%d p%d", a->k, a->c, a->ker[0], a->ker[1], a->position);
     const size_t bytes = filter_bytes(a), groups = (size_t)a->k_blocks * (size_t)a->chunks;
     struct step *setup;
     const int view = emit_packed(e, &p->in[1], name, bytes, "conv_amx", "pack", groups, 1, &setup);
@@ -251,13 +257,15 @@ bool amx_pays(const struct problem *p, const struct amx_cut *c, int fewest_chann
 
 double amx_effort(const struct problem *p)
 {
-    return device_traits(p->device).amx_tiles ? AMX_EFFORT_PERCENT : AMX_WITHOUT_TILES_PERCENT;
+    return !device_traits(p->device).amx_tiles ? AMX_WITHOUT_TILES_PERCENT
+           : p->few_bits                       ? AMX_WHOLE_EFFORT_PERCENT
+                                               : AMX_EFFORT_PERCENT;
 }
 
 static struct amx_cut cut_of(const struct problem *p)
 {
     const struct conv_args a = conv_args_of_slices(p);
-    return amx_cut_of(p, AMX_PARTS, &a, 0, 0);
+    return amx_cut_of(p, amx_format_of(p), &a, 0, 0);
 }
 
 static bool applicable(const struct problem *p, struct why *why)
