@@ -99,8 +99,9 @@ struct clcnn_device_info {
     uint32_t core_cache_bytes; /* second-level cache of one of a CPU's cores; 0: not known */
     bool
         byte_products; /* a CPU adds products of bytes to sums of 32 bits in vectors of 64 bytes (AVX512-VNNI) */
-    bool amx_tiles;    /* a CPU multiplies tiles of bfloat16 and of bytes (AMX), and this process may */
-    bool half_vectors;            /* a CPU's vectors of float_width floats are computed in two halves */
+    bool byte_permutes; /* and looks up bytes in 128 of them, 64 at once (AVX512-VBMI) */
+    bool amx_tiles;     /* a CPU multiplies tiles of bfloat16 and of bytes (AMX), and this process may */
+    bool half_vectors;  /* a CPU's vectors of float_width floats are computed in two halves */
     struct clcnn_profile profile; /* a plan's; of a device itself: nothing is known */
 };
 

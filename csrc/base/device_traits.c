@@ -41,6 +41,7 @@ struct device_traits device_traits(const struct clcnn_device_info *info)
         .separate_adders =
             block == 16 && strcmp(info->cpu_vendor, "AuthenticAMD") == 0 && !info->half_vectors,
         .byte_products = takes_assembly && info->byte_products,
+        .byte_permutes = takes_assembly && info->byte_permutes,
         .shares_pages = info->type == CLCNN_DEVICE_CPU && info->host_unified && pocl,
         .amx_tiles = takes_assembly && info->amx_tiles,
         .fetches_maps = block > 0 && strcmp(info->cpu_vendor, "GenuineIntel") == 0,

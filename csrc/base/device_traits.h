@@ -10,6 +10,7 @@ struct device_traits {
     int channel_block;    /* floats of a vector, which channel blocks fill: 16 or 8; 0: no such vectors */
     bool separate_adders; /* vector adders that work beside the multiply-adders (D-021) */
     bool byte_products;   /* vpdpbusd on vectors of 64 bytes, which kernels reach by assembly (D-098) */
+    bool byte_permutes;   /* vpermi2b on them, the same way (D-147) */
     bool shares_pages;    /* buffers may be memory of the host's, where it lies, without a cost */
     bool amx_tiles;       /* tdpbf16ps and tdpbusd on tiles of 16 rows of 64 bytes, the same way (D-144) */
     bool fetches_maps; /* cores bring maps near by themselves: prefetches take time from products (D-132) */

@@ -170,7 +170,8 @@ enum clcnn_status graph_append(struct clcnn_graph *g, const struct op_def *op, c
 
     TRY(node_alloc(&n, op, name, n_in, err));
     memcpy(n.in, inputs, (size_t)n_in * sizeof *inputs);
-    memcpy(n.attrs, attrs, op->attrs_size);
+    if (op->attrs_size)
+        memcpy(n.attrs, attrs, op->attrs_size);
     TRY(run_rule(g, &n, &in, err));
     TRY(node_commit(g, &n, &in, value, err));
     return CLCNN_OK;

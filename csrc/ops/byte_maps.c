@@ -99,6 +99,26 @@ static enum clcnn_status infer_byte_mean(struct infer *in, struct clcnn_err *err
     return CLCNN_OK;
 }
 
+static enum clcnn_status infer_byte_scale(struct infer *in, struct clcnn_err *err)
+{
+    const struct clcnn_shape *x = &in->in[0], *g = &in->in[1];
+    if (x->rank != 5 || x->dim[4] != BLOCK || g->rank != 4 || x->dim[1] != blocks_of(g->dim[1], BLOCK))
+        return shape_fail(in, err, "input %s has not a number for each channel of the map", SHAPE(g));
+    in->out[0] = *x;
+    in->n_out = 1;
+    return CLCNN_OK;
+}
+
+static enum clcnn_status infer_byte_lookup(struct infer *in, struct clcnn_err *err)
+{
+    if (in->in[0].rank != 5 || shape_count(&in->in[1]) != 256)
+        return shape_fail(in, err, "input %s is no map of bytes, or there are no 256 bytes to look up",
+                          SHAPE(&in->in[0]));
+    in->out[0] = in->in[0];
+    in->n_out = 1;
+    return CLCNN_OK;
+}
+
 const struct op_def op_to_bytes = {
     .name = "to_bytes",
     .doc = "the nearest of 256 steps of x, as bytes on channel blocks; NaN becomes the zero point; made by "
@@ -155,5 +175,25 @@ const struct op_def op_byte_mean = {
     .types = "u > u",
     .infer = infer_byte_mean,
     .by_item = true,
+    .internal = true,
+};
+
+const struct op_def op_byte_lookup = {
+    .name = "byte_lookup",
+    .doc = "what a table of 256 bytes has for each byte of a map; made by rewrites",
+    .inputs = "x table",
+    .types = "u u > u",
+    .infer = infer_byte_lookup,
+    .by_item = true,
+    .internal = true,
+};
+
+const struct op_def op_byte_scale = {
+    .name = "byte_scale",
+    .doc = "a map of bytes times a number a channel and a factor, rounded to bytes; made by rewrites",
+    .inputs = "x scale",
+    .attrs_size = sizeof(struct byte_mean_attrs),
+    .types = "u f > u",
+    .infer = infer_byte_scale,
     .internal = true,
 };

@@ -122,6 +122,7 @@ static void read_info(struct clcnn_device_info *info, const struct cl_api *api, 
         processor_vendor(info->cpu_vendor);
         info->core_cache_bytes = processor_cache_bytes();
         info->byte_products = processor_has_byte_products();
+        info->byte_permutes = processor_has_byte_permutes();
         info->amx_tiles = processor_has_amx_tiles();
     }
     info->half_vectors =

@@ -52,6 +52,17 @@ bool processor_has_byte_products(void)
 #endif
 }
 
+/* Whether it has vpermi2b on such vectors: bit 1 of ECX of the same leaf (AVX512_VBMI). */
+bool processor_has_byte_permutes(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    unsigned a, b, c, d;
+    return processor_has_byte_products() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 1) != 0;
+#else
+    return false;
+#endif
+}
+
 /* Whether this machine's processor has tdpbf16ps, tdpbusd and, to make the operands of the first, vcvtne2ps2bf16 (Intel's
  * Software Developer's Manual 2, "CPUID", leaf 7: bits 22, 24 and 25 of EDX, AMX-BF16, AMX-TILE and AMX-INT8; bit 5 of EAX
  * of subleaf 1, AVX512_BF16), and the system lets this process use tiles: Linux asks for that, since a thread's saved state grows by 8 KiB (Documentation/arch/x86/xstate.rst). */

@@ -38,6 +38,7 @@ cl_uint driver_offer_platforms(cl_platform_id *platforms, cl_uint known);
 bool processor_halves_vectors(void);
 uint32_t processor_cache_bytes(void);
 bool processor_has_byte_products(void);
+bool processor_has_byte_permutes(void);
 bool processor_has_amx_tiles(void);
 void processor_vendor(char out[16]);
 

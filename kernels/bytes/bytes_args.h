@@ -60,6 +60,22 @@ struct byte_pool_args {
     i32 zero; /* of y */
 };
 
+/* A number a channel: byte_scale. */
+struct byte_scale_args {
+    i64 src_n, dst_n, scale_n;
+    i32 n, blocks, c;
+    i32 pixels, run; /* of a map, and of a work-item */
+    i32 x_zero, zero;
+    f32 factor;
+};
+
+/* What a table has for each byte: byte_lookup. */
+struct byte_lookup_args {
+    i64 src_n, dst_n;
+    i32 n, unused;
+    i64 count, run; /* bytes of an item, and of a work-item */
+};
+
 /* To bytes and back: to_bytes, from_bytes. */
 struct byte_move_args {
     i64 src_n, dst_n;

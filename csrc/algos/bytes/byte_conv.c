@@ -6,7 +6,8 @@ struct byte_tile {
     int t, kv;
     double cost;
 };
-static const struct byte_tile byte_tiles[] = {{14, 2, 1.0}, {7, 3, 1.0}, {4, 4, 1.1}, {28, 1, 1.15}, {1, 8, 1.5}};
+static const struct byte_tile byte_tiles[] = {
+    {14, 2, 1.0}, {7, 3, 1.0}, {4, 4, 1.1}, {28, 1, 1.15}, {1, 8, 1.5}};
 
 /* A window of one pixel: the map is one long row, of the pixels that are read. */
 static bool is_pointwise(const struct byte_sizes *s)

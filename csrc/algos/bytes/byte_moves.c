@@ -1,4 +1,5 @@
-/* byte_moves: maps of floats to bytes and back; see kernels/bytes/to_bytes.cl and kernels/bytes/from_bytes.cl. */
+/* byte_moves: maps of floats to bytes and back, and bytes to others; see kernels/bytes/to_bytes.cl, kernels/bytes/from_bytes.cl and
+ * kernels/bytes/byte_lookup.cl. */
 #include "algos/bytes/byte_common.h"
 
 /* The floats and the bytes of a move; `parts`: rows of pixels that work-items take runs of. */
@@ -38,6 +39,25 @@ static void emit_from(const struct problem *p, struct emit *e)
               (struct byte_move_args){.scale = attrs->scale, .zero = attrs->zero});
 }
 
+static void emit_lookup(const struct problem *p, struct emit *e)
+{
+    const size_t count = (size_t)shape_count_from(&p->in[0].shape, 1), n = (size_t)p->in[0].shape.dim[0];
+    const struct byte_lookup_args a = {
+        .src_n = p->in[0].batch_stride,
+        .dst_n = p->out[0].batch_stride,
+        .n = (i32)n,
+        .count = (i64)count,
+        .run = 64 * (i64)bytes_run(p, n, ceil_div(count, 64)),
+    };
+    struct step *s = emit_step(e, "byte_lookup", "main", n * ceil_div(count, (size_t)a.run), 1);
+    step_define(s, "PERMUTES", device_traits(p->device).byte_permutes);
+    step_read(s, p->in[0].view);
+    step_read(s, p->in[1].view);
+    step_write(s, p->out[0].view);
+    step_args(s, &a, sizeof a);
+    step_cost(s, 0.0, 2.0 * (double)(n * count));
+}
+
 const struct algo_def algo_to_bytes_ref = {
     .name = "ref",
     .doc = "vectors of 16 pixels of four channels",
@@ -56,4 +76,14 @@ const struct algo_def algo_from_bytes_ref = {
     .deterministic = true,
     .applicable = bytes_always,
     .emit = emit_from,
+};
+
+const struct algo_def algo_byte_lookup_ref = {
+    .name = "ref",
+    .doc = "vectors of 64 bytes",
+    .devices = DEVICES_CPU,
+    .error = ERROR_EXACT,
+    .deterministic = true,
+    .applicable = bytes_always,
+    .emit = emit_lookup,
 };

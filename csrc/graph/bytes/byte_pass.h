@@ -22,12 +22,18 @@ struct rounded {
     struct known to;
 };
 
+/* Bytes that are those of another value, looked up in a table. */
+struct byte_table {
+    int bytes, base, table;
+};
+
 struct byte_pass {
     struct rewriter *r;
     struct known *known; /* of each value that was there before */
     struct rounded *rounded;
+    struct byte_table *tables;
     int *order; /* nodes; -1: one that was moved */
-    int n_values, n_rounded, n_order;
+    int n_values, n_rounded, n_tables, n_order;
 };
 
 const struct clcnn_shape *byte_shape(const struct byte_pass *b, int value);
@@ -49,9 +55,14 @@ const struct rounded *byte_find(const struct byte_pass *b, const struct rounded 
 /* The bytes of a float value, through what only moves them; floats are rounded where `make` says so. */
 enum clcnn_status byte_of(struct byte_pass *b, int value, bool make, struct known *out);
 
-/* What is rounded as bytes, if it is a sum of products, the sum of each channel, or that of two maps; out->bytes stays -1 else. */
+/* What is rounded as bytes, if it is a sum of products, the sum of each channel, or that of two maps, a map times a number a channel,
+ * or computed from one map element by element; out->bytes stays -1 else. */
 enum clcnn_status byte_round_products(struct byte_pass *b, const struct rounded *what, struct known *out);
 enum clcnn_status byte_round_mean(struct byte_pass *b, const struct rounded *what, struct known *out);
 enum clcnn_status byte_round_maps(struct byte_pass *b, const struct rounded *what, struct known *out);
+enum clcnn_status byte_round_gated(struct byte_pass *b, const struct rounded *what, struct known *out);
+enum clcnn_status byte_round_function(struct byte_pass *b, const struct rounded *what, struct known *out);
+/* New nodes of one rounding at most. */
+enum { BYTE_MOST_FUNCTIONS = 12, BYTE_ROUND_NODES = 3 + 2 * BYTE_MOST_FUNCTIONS + 3 };
 
 #endif

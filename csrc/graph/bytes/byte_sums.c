@@ -115,21 +115,34 @@ done:
 
 /* ---- the sum of each channel ------------------------------------------------------------------------------------- */
 
+/* The mean of a map, or its sum times a factor. */
+static const struct node *mean_of(const struct byte_pass *b, int value, double *factor)
+{
+    const struct node *mul = match_op(b->r, value, &op_mul);
+    const int at = mul ? match_scalar_operand(b->r, mul, factor) : -1;
+    const struct node *n =
+        at < 0 ? match_op(b->r, value, &op_reduce_mean) : match_op(b->r, mul->in[1 - at], &op_reduce_sum);
+    const struct reduce_attrs *a = n ? n->attrs : NULL;
+    if (!a || !a->keepdims || a->axes.n != 2 || a->axes.v[0] != 2 || byte_shape(b, n->in[0])->rank != 4)
+        return NULL;
+    if (at < 0)
+        *factor = 1.0 / (double)shape_count_from(byte_shape(b, n->in[0]), 2);
+    return n;
+}
+
 enum clcnn_status byte_round_mean(struct byte_pass *b, const struct rounded *what, struct known *out)
 {
     enum clcnn_status st = CLCNN_OK;
     double factor = 0.0;
     struct known x;
-    const struct node *mul = match_op(b->r, what->x, &op_mul);
-    const int at = mul && what->to.scale == 1.0f ? match_scalar_operand(b->r, mul, &factor) : -1;
-    const struct node *sum = at < 0 ? NULL : match_op(b->r, mul->in[1 - at], &op_reduce_sum);
-    const struct reduce_attrs *a = sum ? sum->attrs : NULL;
-    if (!a || !a->keepdims || a->axes.n != 2 || a->axes.v[0] != 2 || byte_shape(b, sum->in[0])->rank != 4)
+    const struct node *sum = mean_of(b, what->x, &factor);
+    if (!sum)
         return CLCNN_OK;
     const int node = b->r->g->values[sum->out[0]].producer;
     const double most = (double)shape_count_from(byte_shape(b, sum->in[0]), 2) * (BYTE_STEPS - 1);
     TRY(byte_of(b, sum->in[0], false, &x));
-    if (x.bytes < 0 || x.scale != 1.0f || byte_shape(b, x.bytes)->dim[4] != BYTE_BLOCK ||
+    factor *= (double)x.scale / (double)what->to.scale;
+    if (x.bytes < 0 || byte_shape(b, x.bytes)->dim[4] != BYTE_BLOCK ||
         !(most <= BYTE_MOST_SUM && fabs(factor) * most <= BYTE_MOST_SUM))
         return CLCNN_OK;
     const struct byte_mean_attrs attrs = {(float)factor, x.zero, what->to.zero};

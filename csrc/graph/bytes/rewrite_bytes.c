@@ -2,14 +2,13 @@
  *
  * The importer writes a quantised layer as sums of whole numbers in floats, round(conv(x, w) + b), times a factor a channel,
  * rounded to one of 256 steps (fake_quantize). Such sums become byte_conv, and what is rounded a map of bytes; a sum of two such
- * maps becomes part of the convolution that gives one of them; windows, and the sum of each channel, follow. Each float that bytes
- * stand for can still be had (from_bytes), and is computed where anything else reads it. */
+ * maps becomes part of the convolution that gives one of them; windows, and the sum of each channel, follow, and functions of the
+ * elements of one map, which are looked up. Each float that bytes stand for can still be had (from_bytes), and is computed where
+ * anything else reads it. */
 #include "graph/bytes/byte_pass.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-enum { ROUND_NODES = 3 }; /* that a node may become */
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
@@ -44,7 +43,8 @@ static enum clcnn_status visit_rounding(struct byte_pass *b, int index, const st
 {
     enum clcnn_status st = CLCNN_OK;
     enum clcnn_status (*const ways[])(struct byte_pass *, const struct rounded *, struct known *) = {
-        round_same, byte_round_products, byte_round_mean, byte_round_maps};
+        round_same,      byte_round_products, byte_round_mean,
+        byte_round_maps, byte_round_gated,    byte_round_function};
     const struct eltwise_attrs *a = b->r->g->nodes[index].attrs;
     const struct rounded *found = byte_find(b, what);
     struct known k = found ? found->to : (struct known){.bytes = -1};
@@ -138,8 +138,9 @@ enum clcnn_status rewrite_to_bytes(struct rewriter *r)
         return CLCNN_OK;
     b.known = clcnn_calloc(values + 1, sizeof *b.known);
     b.rounded = clcnn_calloc(2 * nodes + 1, sizeof *b.rounded);
-    b.order = clcnn_calloc(ROUND_NODES * nodes + 1, sizeof *b.order);
-    if (!b.known || !b.rounded || !b.order)
+    b.tables = clcnn_calloc(nodes + 1, sizeof *b.tables);
+    b.order = clcnn_calloc(BYTE_ROUND_NODES * nodes + 1, sizeof *b.order);
+    if (!b.known || !b.rounded || !b.tables || !b.order)
         TRY(clcnn_fail_mem(r->err, (nodes + values) * sizeof *b.known));
     for (size_t i = 0; i < values; i++)
         b.known[i].bytes = -1;
@@ -149,6 +150,7 @@ enum clcnn_status rewrite_to_bytes(struct rewriter *r)
 done:
     free(b.known);
     free(b.rounded);
+    free(b.tables);
     free(b.order);
     return st;
 }
