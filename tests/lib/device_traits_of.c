@@ -21,19 +21,20 @@ int main(int count, char **argument)
     info.host_unified = atoi(argument[5]) != 0;
     info.half_vectors = atoi(argument[6]) != 0;
     info.core_cache_bytes = (uint32_t)atoi(argument[7]) << 10;
-    info.byte_products = atoi(argument[8]) != 0;
+    info.byte_products = info.byte_permutes = atoi(argument[8]) != 0;
     snprintf(info.platform, sizeof info.platform, "%s", argument[9]);
     info.amx_tiles = atoi(argument[10]) != 0;
     t = device_traits(&info);
     printf(
         "channel_block=%d separate_adders=%d fetches_maps=%d integrated_gpu=%d tensor_cores=%d warpgroups=%d "
         "waiting_groups=%d "
-        "fixed_addresses=%d null_operands=%d byte_products=%d shares_pages=%d amx_tiles=%d "
+        "fixed_addresses=%d null_operands=%d byte_products=%d byte_permutes=%d shares_pages=%d amx_tiles=%d "
         "core_cache_bytes=%zu "
         "unit_local_bytes=%zu "
         "most_local_bytes=%zu\n",
         t.channel_block, t.separate_adders, t.fetches_maps, t.integrated_gpu, t.tensor_cores, t.warpgroups,
-        t.waiting_groups, t.fixed_addresses, t.null_operands, t.byte_products, t.shares_pages, t.amx_tiles,
-        t.core_cache_bytes >> 10, t.unit_local_bytes >> 10, (size_t)t.most_local_bytes >> 10);
+        t.waiting_groups, t.fixed_addresses, t.null_operands, t.byte_products, t.byte_permutes,
+        t.shares_pages, t.amx_tiles, t.core_cache_bytes >> 10, t.unit_local_bytes >> 10,
+        (size_t)t.most_local_bytes >> 10);
     return 0;
 }

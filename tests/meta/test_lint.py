@@ -60,7 +60,9 @@ PYTHON_STATE = re.compile(r"keys|\w+_(methods|getset|slots|spec)|py_module|PyArr
 SHARED_KERNELS = {
     "byte_conv_pack": "byte_common.c",
     "byte_max_pool": "byte_pool.c",
+    "byte_lookup": "byte_moves.c",
     "byte_mean": "byte_pool.c",
+    "byte_scale": "byte_pool.c",
     "byte_pad": "byte_common.c",
     "conv_filter_grad_cores": "conv_filter_grad_wgmma.c",
     "conv_filter_grad_halves": "conv_filter_grad_scaled.c",

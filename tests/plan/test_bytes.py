@@ -17,86 +17,11 @@ import pytest
 
 from clcnn import _core
 from clcnn.ops import ON_BYTES
-from rewritten import Net
+from quantised_nets import Quantised, Tried
 
 ROOT = Path(__file__).resolve().parents[2]
 OFF = {"CLCNN_BYTE_PRODUCTS": "0"}
 INNER = {"stem": "products", "inner": "amx", "last": "amx"}
-
-
-class Quantised(Net):
-    """A network as the importer writes quantised files: whole numbers in floats, factors, steps."""
-
-    def constant(self, array: Any) -> int:
-        self._constants += 1
-        return self.graph.constant(f"w{self._constants}", np.asarray(array, np.float32))
-
-    def number(self, value: float, rank: int = 4) -> int:
-        return self.constant(np.full((1,) * rank, value))
-
-    def steps(self, name: str, x: int, zero: int, scale: float = 1.0) -> int:
-        """Whole numbers from -zero to 255 - zero."""
-        if scale != 1.0:
-            x = self.layer("div", f"{name}.over", x, self.number(scale, len(self.graph.shape(x))))
-        return self.layer("fake_quantize", name, x, scale=1.0, zero_point=float(zero))
-
-    def whole(self, *shape: int, most: int = 127) -> np.ndarray:
-        return self._rng.integers(-most, most + 1, shape).astype(np.float32)
-
-    def sum(
-        self, name: str, x: int, filters: int, size: Any = 1, zero: int = 0, most: int = 127, **attrs: Any
-    ) -> int:
-        """A convolution, or a linear layer of an input of rank 2, rounded to steps."""
-        size = (size, size) if isinstance(size, int) else size
-        shape = self.graph.shape(x)
-        op, window = ("conv", size) if len(shape) == 4 else ("linear", ())
-        channels = shape[1] // attrs.get("groups", 1)
-        weights = self.whole(filters, channels, *window, most=most)
-        # steps are left over on both sides of most sums
-        factor = (
-            self._rng.uniform(0.5, 1.0, filters) * 200 / (most * 100 * (channels * np.prod(window)) ** 0.5)
-        )
-        bias = self.whole(filters, most=5000)
-        y = self.layer(op, name, x, self.constant(weights), self.constant(bias), **attrs)
-        y = self.layer("round", f"{name}.round", y)
-        y = self.layer("mul", f"{name}.scaled", y, self.constant(factor.reshape(1, -1, *[1] * len(window))))
-        return self.steps(f"{name}.steps", y, zero)
-
-    def scaled(self, name: str, x: int, scale: float) -> int:
-        return self.layer("mul", name, x, self.number(scale, len(self.graph.shape(x))))
-
-
-class Tried:
-    """What a net on bytes gives, between guard bands, and what it gives in floats."""
-
-    def __init__(
-        self, device: _core.Device, net: Net, data: list[np.ndarray] | None = None, **options: Any
-    ) -> None:
-        with _core.Plan(device, net.graph, fuse=False) as plain:
-            rng = np.random.default_rng(5)
-            self.data = data or [rng.normal(0, 40, shape).astype(np.float32) for _, shape in plain.inputs]
-            self.wanted = plain.run(self.data)
-        with _core.Plan(device, net.graph, guard=True, **options) as plan:
-            self.got = plan.run(self.data)
-            plan.check_guards()
-            again = plan.run(self.data)
-            self.layers, self.notes, self.all_steps = plan.layers(), plan.rewrites(), plan.steps()
-        for one, other in zip(self.got, again, strict=True):
-            np.testing.assert_array_equal(one, other)
-
-    @property
-    def ops(self) -> list[str]:
-        return [row["op"] for row in self.layers]
-
-    @property
-    def kernels(self) -> set[str]:
-        return {row["kernel"] for row in self.all_steps}
-
-    def exact(self) -> Tried:
-        for one, other in zip(self.got, self.wanted, strict=True):
-            assert len(np.unique(other)) > 3 or other.size < 20
-            np.testing.assert_array_equal(one, other)
-        return self
 
 
 @pytest.fixture(scope="module")
@@ -377,6 +302,8 @@ def test_every_kernel_algorithm_and_reason_is_reached(device):
         x = net.sum("a", x, row[1], row[2], **row[4])
         x = net.layer("max_pool", "p", x, kernel_size=(2, 2))
         x = net.sum("b", x, 16)
+        x = net.steps("looked up", net.layer("tanh", "t", net.scaled("small", x, 0.01)), 128, 1 / 128)
+        x = net.steps("gated", net.layer("mul", "gate", x, net.weight(1, 16, 1, 1)), 128, 0.5)
         mean = net.layer("reduce_sum", "mean", x, axes=(2, 3), keepdims=True)
         net.output(net.steps("m", net.layer("mul", "scaled", mean, net.number(0.03)), 0))
         tried = Tried(device, net, **options)

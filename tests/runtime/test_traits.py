@@ -20,7 +20,7 @@ DEVICES = {  # type, vendor, floats of a vector, compute capability, host memory
     "epyc with AVX-512": ("CPU AuthenticAMD 16 0 1 0 0", {"channel_block": 16, "separate_adders": 1}),
     "epyc with AVX512-VNNI": (
         "CPU AuthenticAMD 16 0 1 0 0",
-        {"channel_block": 16, "separate_adders": 1, "byte_products": 1},
+        {"channel_block": 16, "separate_adders": 1, "byte_products": 1, "byte_permutes": 1},
         "1",
         POCL,
     ),
@@ -38,7 +38,7 @@ DEVICES = {  # type, vendor, floats of a vector, compute capability, host memory
     ),
     "xeon with AMX": (
         "CPU GenuineIntel 16 0 1 0 0",
-        {"channel_block": 16, "fetches_maps": 1, "byte_products": 1, "amx_tiles": 1},
+        {"channel_block": 16, "fetches_maps": 1, "byte_products": 1, "byte_permutes": 1, "amx_tiles": 1},
         "1",
         POCL,
         "1",
