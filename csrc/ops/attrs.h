@@ -250,6 +250,9 @@ struct byte_conv_attrs {
     float own, other, shift;
     int32_t own_last; /* own * y is added last */
 };
+struct byte_join_attrs { /* blocks of channels of all inputs together */
+    int32_t first, count;
+};
 struct byte_mean_attrs { /* byte_mean, byte_scale */
     float factor;        /* of the sum of a channel; of a number a channel */
     int32_t x_zero, y_zero;

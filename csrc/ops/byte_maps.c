@@ -99,9 +99,34 @@ static enum clcnn_status infer_byte_mean(struct infer *in, struct clcnn_err *err
     return CLCNN_OK;
 }
 
+static enum clcnn_status infer_byte_join(struct infer *in, struct clcnn_err *err)
+{
+    const struct byte_join_attrs *a = in->attrs;
+    const struct clcnn_shape *x = &in->in[0];
+    int32_t blocks = 0;
+    for (int i = 0; i < in->n_in; i++) {
+        struct clcnn_shape like = in->in[i];
+        if (like.rank == 5) {
+            blocks += like.dim[1];
+            like.dim[1] = x->dim[1];
+        }
+        if (like.rank != 5 || !shape_equal(&like, x))
+            return shape_fail(in, err, "input %s is no map of bytes like %s", SHAPE(&in->in[i]), SHAPE(x));
+    }
+    if (a->first < 0 || a->count < 1 || a->first + a->count > blocks)
+        return shape_fail(in, err, "there are no %d blocks from %d on in %d", (int)a->count, (int)a->first,
+                          (int)blocks);
+    in->out[0] = *x;
+    in->out[0].dim[1] = a->count;
+    in->n_out = 1;
+    return CLCNN_OK;
+}
+
 static enum clcnn_status infer_byte_scale(struct infer *in, struct clcnn_err *err)
 {
     const struct clcnn_shape *x = &in->in[0], *g = &in->in[1];
+    if (input_present(in, 2) && !shape_equal(g, &in->in[2]))
+        return shape_fail(in, err, "scale %s and shift %s are not the same", SHAPE(g), SHAPE(&in->in[2]));
     if (x->rank != 5 || x->dim[4] != BLOCK || g->rank != 4 || x->dim[1] != blocks_of(g->dim[1], BLOCK))
         return shape_fail(in, err, "input %s has not a number for each channel of the map", SHAPE(g));
     in->out[0] = *x;
@@ -190,10 +215,22 @@ const struct op_def op_byte_lookup = {
 
 const struct op_def op_byte_scale = {
     .name = "byte_scale",
-    .doc = "a map of bytes times a number a channel and a factor, rounded to bytes; made by rewrites",
-    .inputs = "x scale",
+    .doc =
+        "a map of bytes times a number a channel and a factor, and a shift a channel, rounded to bytes; made "
+        "by rewrites",
+    .inputs = "x scale shift?",
     .attrs_size = sizeof(struct byte_mean_attrs),
-    .types = "u f > u",
+    .types = "u f f > u",
     .infer = infer_byte_scale,
+    .internal = true,
+};
+
+const struct op_def op_byte_join = {
+    .name = "byte_join",
+    .doc = "maps of bytes side by side, or some of their blocks of channels; made by rewrites",
+    .inputs = "xs...",
+    .attrs_size = sizeof(struct byte_join_attrs),
+    .types = "u > u",
+    .infer = infer_byte_join,
     .internal = true,
 };

@@ -31,8 +31,8 @@ void FN(body)(ulong group, SRC_OF(uchar) x, DST_OF(uchar) y, const struct byte_p
     const long part = (long)(group / (ulong)runs), n = part / a->blocks, block = part % a->blocks;
     const uint four = (uint)a->zero * 0x01010101u;
     const PIXEL border = four;
-    SRC_OF(uchar) map = x + n * a->src_n + block * a->in[0] * a->in[1] * B;
-    DST_OF(PIXEL) to = (DST_OF(PIXEL))(y + n * a->dst_n + (block * a->out[0] + first) * a->out[1] * B);
+    SRC_OF(uchar) map = x + a->src_at + n * a->src_n + block * a->in[0] * a->in[1] * B;
+    DST_OF(PIXEL) to = (DST_OF(PIXEL))(y + a->dst_at + n * a->dst_n + (block * a->out[0] + first) * a->out[1] * B);
     const int step = a->stride[1], width = a->out[1];
     const int left = min((a->pad[1] + step - 1) / step, width);
     const int right = min((a->in[1] + a->pad[1] + step - 1) / step, width);

@@ -44,6 +44,7 @@ struct byte_pack_args {
 /* Bytes with a border, or every stride-th of them: byte_pad. */
 struct byte_pad_args {
     i64 src_n, dst_n;
+    i64 src_at, dst_at; /* where the first block lies */
     i32 n, blocks;
     i32 in[2], out[2];
     i32 pad[2], stride[2]; /* where the map begins; from a byte that is taken to the next */

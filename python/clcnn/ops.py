@@ -32,7 +32,16 @@ MANY_OUTPUTS = (
     "lstm",
 )
 # Of these, those on maps of bytes.
-ON_BYTES = ("to_bytes", "from_bytes", "byte_conv", "byte_max_pool", "byte_mean", "byte_lookup", "byte_scale")
+ON_BYTES = (
+    "to_bytes",
+    "from_bytes",
+    "byte_conv",
+    "byte_max_pool",
+    "byte_mean",
+    "byte_lookup",
+    "byte_scale",
+    "byte_join",
+)
 MADE_BY_REWRITES = (
     "separable",
     "inverted_residual",

@@ -303,6 +303,8 @@ def test_every_kernel_algorithm_and_reason_is_reached(device):
         x = net.layer("max_pool", "p", x, kernel_size=(2, 2))
         x = net.sum("b", x, 16)
         x = net.steps("looked up", net.layer("tanh", "t", net.scaled("small", x, 0.01)), 128, 1 / 128)
+        x = net.layer("concat", "twice", x, x, dim=1)
+        x = net.sum("c", net.steps("joined", x, 128), 16)
         x = net.steps("gated", net.layer("mul", "gate", x, net.weight(1, 16, 1, 1)), 128, 0.5)
         mean = net.layer("reduce_sum", "mean", x, axes=(2, 3), keepdims=True)
         net.output(net.steps("m", net.layer("mul", "scaled", mean, net.number(0.03)), 0))

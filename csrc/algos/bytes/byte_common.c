@@ -73,6 +73,33 @@ struct byte_map emit_byte_pad(struct emit *e, const struct problem *p, const str
     return (struct byte_map){o.view, o.batch_stride, {size[0], size[1]}};
 }
 
+void emit_byte_blocks(struct emit *e, const struct operand *x, const struct operand *y, int32_t from,
+                      int32_t to, int32_t count)
+{
+    const struct clcnn_shape *s = &x->shape;
+    const int64_t block = shape_count_from(s, 2);
+    const size_t parts = (size_t)s->dim[0] * (size_t)count;
+    const struct byte_pad_args a = {
+        .src_n = x->batch_stride,
+        .dst_n = y->batch_stride,
+        .src_at = from * block,
+        .dst_at = to * block,
+        .n = s->dim[0],
+        .blocks = count,
+        .in = {s->dim[2], s->dim[3]},
+        .out = {s->dim[2], s->dim[3]},
+        .stride = {1, 1},
+        .rows = (i32)ceil_div((size_t)s->dim[2], ceil_div(ITEMS_PER_UNIT, parts)),
+    };
+    struct step *step =
+        emit_step(e, "byte_pad", "main", parts * ceil_div((size_t)s->dim[2], (size_t)a.rows), 1);
+    step_define(step, "B", s->dim[4]);
+    step_read(step, x->view);
+    step_write(step, y->view);
+    step_args(step, &a, sizeof a);
+    step_cost(step, 0.0, 2.0 * (double)s->dim[0] * (double)block * count);
+}
+
 int emit_byte_packed(struct emit *e, const struct problem *p, const struct byte_pack_args *a,
                      const char *entry, int kv)
 {

@@ -58,6 +58,18 @@ static void emit_lookup(const struct problem *p, struct emit *e)
     step_cost(s, 0.0, 2.0 * (double)(n * count));
 }
 
+static void emit_join(const struct problem *p, struct emit *e)
+{
+    const struct byte_join_attrs *attrs = p->attrs;
+    int32_t at = 0; /* of an input's first block among all */
+    for (int i = 0; i < p->n_in; at += p->in[i].shape.dim[1], i++) {
+        const int32_t first = attrs->first > at ? attrs->first : at, end = attrs->first + attrs->count,
+                      here = at + p->in[i].shape.dim[1], past = end < here ? end : here;
+        if (first < past)
+            emit_byte_blocks(e, &p->in[i], &p->out[0], first - at, first - attrs->first, past - first);
+    }
+}
+
 const struct algo_def algo_to_bytes_ref = {
     .name = "ref",
     .doc = "vectors of 16 pixels of four channels",
@@ -86,4 +98,14 @@ const struct algo_def algo_byte_lookup_ref = {
     .deterministic = true,
     .applicable = bytes_always,
     .emit = emit_lookup,
+};
+
+const struct algo_def algo_byte_join_ref = {
+    .name = "ref",
+    .doc = "pixel by pixel, 16 channels at a time",
+    .devices = DEVICES_CPU,
+    .error = ERROR_EXACT,
+    .deterministic = true,
+    .applicable = bytes_always,
+    .emit = emit_join,
 };

@@ -71,7 +71,9 @@ static void emit_scale(const struct problem *p, struct emit *e)
     struct step *s = emit_step(e, "byte_scale", "main", parts * ceil_div(pixels, (size_t)a.run), 1);
     step_define(s, "DOTS", device_traits(p->device).byte_products);
     step_read(s, x->view);
+    step_define(s, "SHIFT", p->in[2].present);
     step_read(s, scale->view);
+    step_read(s, p->in[2].present ? p->in[2].view : VIEW_NONE);
     step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
     step_cost(s, 0.0, 2.0 * (double)shape_count(&x->shape));

@@ -1,5 +1,5 @@
 /* byte_functions.c: what is computed element by element from one map of bytes, and rounded, is a table of 256 bytes: the same functions
- * of all that a byte can stand for. A map times a number a channel stays one of bytes, too. See byte_pass.h. */
+ * of all that a byte can stand for. See byte_pass.h. */
 #include "graph/bytes/byte_pass.h"
 
 /* What a value is made of. base: the bytes, -1: there are none by now. */
@@ -98,6 +98,8 @@ enum clcnn_status byte_round_function(struct byte_pass *b, const struct rounded 
     enum clcnn_status st = CLCNN_OK;
     struct chain c = {.base = -1};
     int floats = -1;
+    struct known moved; /* parts of maps, and the like, are known when they are asked for */
+    TRY(byte_of(b, what->x, false, &moved));
     if (!follow(b, what->x, byte_shape(b, what->x), &c) || c.base < 0)
         return CLCNN_OK;
     const struct node *n = match_producer(b->r, what->x);
@@ -112,40 +114,6 @@ enum clcnn_status byte_round_function(struct byte_pass *b, const struct rounded 
     b->tables[b->n_tables++] = t;
     *out = what->to;
     out->bytes = t.bytes;
-done:
-    return st;
-}
-
-/* ---- maps times a number a channel ------------------------------------------------------------------------------- */
-
-static bool is_gate(const struct byte_pass *b, int value, const struct clcnn_shape *map)
-{
-    const struct clcnn_shape *s = byte_shape(b, value);
-    return s->rank == 4 && map->rank == 4 && s->dtype == CLCNN_FLOAT32 && s->dim[1] == map->dim[1] &&
-           (s->dim[0] == 1 || s->dim[0] == map->dim[0]) && shape_count_from(s, 2) == 1;
-}
-
-enum clcnn_status byte_round_gated(struct byte_pass *b, const struct rounded *what, struct known *out)
-{
-    enum clcnn_status st = CLCNN_OK;
-    const struct node *mul = match_op(b->r, what->x, &op_mul);
-    const struct clcnn_shape *y = byte_shape(b, what->x);
-    if (!mul || mul->epi.add >= 0 || mul->epi.act != ACT_none)
-        return CLCNN_OK;
-    const char *name = mul->name;
-    const int in[2] = {mul->in[0], mul->in[1]};
-    for (int at = 0; at < 2; at++) {
-        const struct known x = is_known(b, in[at]) ? b->known[in[at]] : (struct known){.bytes = -1};
-        if (x.bytes < 0 || byte_shape(b, x.bytes)->dim[4] != BYTE_BLOCK ||
-            !shape_equal(byte_shape(b, in[at]), y) || !is_gate(b, in[1 - at], y))
-            continue;
-        const struct byte_mean_attrs attrs = {x.scale / what->to.scale, x.zero, what->to.zero};
-        const int inputs[] = {x.bytes, in[1 - at]};
-        *out = what->to;
-        TRY(rewrite_note(b->r, "multiply %s in bytes", name));
-        TRY(byte_append(b, &op_byte_scale, name, &attrs, inputs, 2, &out->bytes));
-        break;
-    }
 done:
     return st;
 }

@@ -55,14 +55,20 @@ const struct rounded *byte_find(const struct byte_pass *b, const struct rounded 
 /* The bytes of a float value, through what only moves them; floats are rounded where `make` says so. */
 enum clcnn_status byte_of(struct byte_pass *b, int value, bool make, struct known *out);
 
-/* What is rounded as bytes, if it is a sum of products, the sum of each channel, or that of two maps, a map times a number a channel,
- * or computed from one map element by element; out->bytes stays -1 else. */
+/* What is rounded as bytes, if it is a sum of products, the sum of each channel, or that of two maps, maps side by side, a map times
+ * a number a channel, or computed from one map element by element; out->bytes stays -1 else. */
 enum clcnn_status byte_round_products(struct byte_pass *b, const struct rounded *what, struct known *out);
 enum clcnn_status byte_round_mean(struct byte_pass *b, const struct rounded *what, struct known *out);
 enum clcnn_status byte_round_maps(struct byte_pass *b, const struct rounded *what, struct known *out);
-enum clcnn_status byte_round_gated(struct byte_pass *b, const struct rounded *what, struct known *out);
+enum clcnn_status byte_round_concat(struct byte_pass *b, const struct rounded *what, struct known *out);
+enum clcnn_status byte_round_affine(struct byte_pass *b, const struct rounded *what, struct known *out);
 enum clcnn_status byte_round_function(struct byte_pass *b, const struct rounded *what, struct known *out);
 /* New nodes of one rounding at most. */
-enum { BYTE_MOST_FUNCTIONS = 12, BYTE_ROUND_NODES = 3 + 2 * BYTE_MOST_FUNCTIONS + 3 };
+enum {
+    BYTE_MOST_FUNCTIONS = 12,
+    BYTE_MOST_JOINED = 64, /* of a concatenation */
+    BYTE_ROUND_NODES = 3 + 2 * BYTE_MOST_FUNCTIONS + 3,
+    BYTE_JOIN_NODES = 4, /* for each input of a concatenation: what it is, with other steps */
+};
 
 #endif

@@ -120,15 +120,64 @@ static bool keeps_channels(const struct byte_pass *b, const struct node *n)
            x->dim[1] == y->dim[1];
 }
 
+/* The node that gives a value, alone or as one of its parts; NULL: none does. */
+static const struct node *made_by(const struct byte_pass *b, int value)
+{
+    const struct value *v = &b->r->g->values[value];
+    const struct node *n = v->kind == VALUE_NODE ? &b->r->g->nodes[v->producer] : NULL;
+    return n && !n->dead && (n->n_out == 1 || rewrite_is(n, &op_split)) ? n : NULL;
+}
+
+/* The first of the channels of its input that a node gives as this value; -1: it does something else. */
+static int32_t first_channel(const struct byte_pass *b, const struct node *n, int value)
+{
+    const struct clcnn_shape *x = byte_shape(b, n->in[0]), *y = byte_shape(b, value);
+    int32_t first = 0;
+    struct clcnn_shape same = *y;
+    same.dim[1] = x->dim[1];
+    if (x->rank != 4 || y->rank != 4 || !shape_equal(x, &same))
+        return -1;
+    if (rewrite_is(n, &op_slice)) {
+        const struct slice_attrs *a = n->attrs; /* of all dimensions */
+        return rewrite_all_equal(&a->steps, 1) ? a->starts.v[1] : -1;
+    }
+    if (!rewrite_is(n, &op_split) || ((const struct split_attrs *)n->attrs)->dim != 1)
+        return -1;
+    for (int i = 0; n->out[i] != value; i++)
+        first += ((const struct split_attrs *)n->attrs)->sizes.v[i];
+    return first;
+}
+
+/* Whether a value is some blocks of channels of its producer's input: which ones. The last one may be in part empty. */
+static bool takes_blocks(const struct byte_pass *b, const struct node *n, int value, int32_t blocks[2])
+{
+    const int32_t first = first_channel(b, n, value);
+    if (first < 0)
+        return false;
+    const int32_t past = first + byte_shape(b, value)->dim[1];
+    blocks[0] = first / BYTE_BLOCK;
+    blocks[1] = (past + BYTE_BLOCK - 1) / BYTE_BLOCK;
+    return first % BYTE_BLOCK == 0 && (past % BYTE_BLOCK == 0 || past == byte_shape(b, n->in[0])->dim[1]);
+}
+
+static enum clcnn_status take_blocks(struct byte_pass *b, const char *name, const int32_t blocks[2],
+                                     struct known *of)
+{
+    const struct byte_join_attrs attrs = {blocks[0], blocks[1] - blocks[0]};
+    const int in = of->bytes;
+    return byte_append(b, &op_byte_join, name, &attrs, &in, 1, &of->bytes);
+}
+
 enum clcnn_status byte_of(struct byte_pass *b, int value, bool make, struct known *out)
 {
+    int32_t blocks[2];
     enum clcnn_status st = CLCNN_OK;
     struct rounded what;
     *out = (struct known){.bytes = -1};
     if (value >= b->n_values)
         return CLCNN_OK;
     *out = b->known[value];
-    const struct node *n = match_producer(b->r, value);
+    const struct node *n = made_by(b, value);
     if (out->bytes >= 0 || !n)
         return CLCNN_OK;
     if (rewrite_is(n, &op_max_pool) && byte_shape(b, value)->rank == 4 &&
@@ -136,6 +185,12 @@ enum clcnn_status byte_of(struct byte_pass *b, int value, bool make, struct know
         TRY(byte_of(b, n->in[0], make, out));
         if (out->bytes >= 0 && byte_shape(b, out->bytes)->dim[4] == BYTE_BLOCK)
             TRY(make_windows(b, match_producer(b->r, value), out));
+        else
+            out->bytes = -1;
+    } else if (takes_blocks(b, n, value, blocks)) {
+        TRY(byte_of(b, n->in[0], make, out));
+        if (out->bytes >= 0 && byte_shape(b, out->bytes)->dim[4] == BYTE_BLOCK)
+            TRY(take_blocks(b, made_by(b, value)->name, blocks, out));
         else
             out->bytes = -1;
     } else if (keeps_channels(b, n)) {

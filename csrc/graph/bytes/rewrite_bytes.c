@@ -2,8 +2,8 @@
  *
  * The importer writes a quantised layer as sums of whole numbers in floats, round(conv(x, w) + b), times a factor a channel,
  * rounded to one of 256 steps (fake_quantize). Such sums become byte_conv, and what is rounded a map of bytes; a sum of two such
- * maps becomes part of the convolution that gives one of them; windows, and the sum of each channel, follow, and functions of the
- * elements of one map, which are looked up. Each float that bytes stand for can still be had (from_bytes), and is computed where
+ * maps becomes part of the convolution that gives one of them; windows, the sum of each channel, parts of the channels and maps side by
+ * side follow, and functions of the elements of one map, which are looked up. Each float that bytes stand for can still be had (from_bytes), and is computed where
  * anything else reads it. */
 #include "graph/bytes/byte_pass.h"
 
@@ -43,8 +43,8 @@ static enum clcnn_status visit_rounding(struct byte_pass *b, int index, const st
 {
     enum clcnn_status st = CLCNN_OK;
     enum clcnn_status (*const ways[])(struct byte_pass *, const struct rounded *, struct known *) = {
-        round_same,      byte_round_products, byte_round_mean,
-        byte_round_maps, byte_round_gated,    byte_round_function};
+        round_same,        byte_round_products, byte_round_mean,    byte_round_maps,
+        byte_round_concat, byte_round_affine,   byte_round_function};
     const struct eltwise_attrs *a = b->r->g->nodes[index].attrs;
     const struct rounded *found = byte_find(b, what);
     struct known k = found ? found->to : (struct known){.bytes = -1};
@@ -121,6 +121,14 @@ static enum clcnn_status put_in_order(struct byte_pass *b)
     return graph_permute(b->r->g, b->order, count, b->r->err);
 }
 
+static size_t count_inputs(const struct clcnn_graph *g)
+{
+    size_t inputs = 0;
+    for (int i = 0; i < g->n_nodes; i++)
+        inputs += (size_t)g->nodes[i].n_in;
+    return inputs;
+}
+
 static bool has_rounding(const struct clcnn_graph *g)
 {
     for (int i = 0; i < g->n_nodes; i++)
@@ -133,13 +141,13 @@ enum clcnn_status rewrite_to_bytes(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
     struct byte_pass b = {.r = r, .n_values = r->g->n_values};
-    const size_t nodes = (size_t)r->g->n_nodes, values = (size_t)r->g->n_values;
+    const size_t nodes = (size_t)r->g->n_nodes, values = (size_t)r->g->n_values, inputs = count_inputs(r->g);
     if (!r->options->byte_products || !has_rounding(r->g))
         return CLCNN_OK;
     b.known = clcnn_calloc(values + 1, sizeof *b.known);
-    b.rounded = clcnn_calloc(2 * nodes + 1, sizeof *b.rounded);
-    b.tables = clcnn_calloc(nodes + 1, sizeof *b.tables);
-    b.order = clcnn_calloc(BYTE_ROUND_NODES * nodes + 1, sizeof *b.order);
+    b.rounded = clcnn_calloc(2 * nodes + inputs + 1, sizeof *b.rounded);
+    b.tables = clcnn_calloc(nodes + inputs + 1, sizeof *b.tables);
+    b.order = clcnn_calloc(BYTE_ROUND_NODES * nodes + BYTE_JOIN_NODES * inputs + 1, sizeof *b.order);
     if (!b.known || !b.rounded || !b.tables || !b.order)
         TRY(clcnn_fail_mem(r->err, (nodes + values) * sizeof *b.known));
     for (size_t i = 0; i < values; i++)
