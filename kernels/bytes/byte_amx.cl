@@ -123,8 +123,7 @@ void FN(body)(ulong group, SRC_OF(uchar) x, SRC w, SRC factor, SRC bias, SRC_OF(
               const struct byte_amx_args *all)
 {
     const struct conv_amx_args *a = &all->shape;
-    const global int *totals =
-        (const global int *)(w + (long)a->k_blocks * a->chunks * a->ker[0] * a->ker[1] * FILTERS);
+    const global int *totals = (const global int *)(w + (long)a->k_blocks * a->span * a->ker[0] * a->ker[1] * FILTERS);
     FN(amx)(group, w, s, a, x, all->x_zero, totals, factor, bias, add, y, all);
 }
 

@@ -94,6 +94,7 @@ void FN(body)(ulong group, SRC_OF(uchar) x, SRC_OF(char) w, SRC factor, SRC bias
     const int block = (int)(part % of / a->together), k = block * (KV * 16);
     const long per_block = (long)a->c_blocks * a->ker[0] * a->ker[1] * (Q * KV * 64);
     const global int *totals = (const global int *)(w + per_block * a->k_blocks) + k;
+    const long first = FN(first_block)(k, a->k_group, a->c_group, 4 * Q, a->last);
     int16 begin[KV];
     for (int v = 0; v < KV; v++)
         begin[v] =
@@ -102,8 +103,8 @@ void FN(body)(ulong group, SRC_OF(uchar) x, SRC_OF(char) w, SRC factor, SRC bias
     for (int i = chunk * a->per_item; i < end; i++) {
         const int oh = i / per_row, ow = min(i % per_row * T, a->out[1] - T);
         const long at = (long)block * KV * a->out_plane + ((long)oh * a->out[1] + ow) * 16;
-        FN(tile)(x + n * a->src_n + (long)(oh * a->stride) * a->row + (long)(ow * SW) * (4 * Q), w + block * per_block,
-                 begin, factor, add + n * a->add_n + at, y + n * a->dst_n + at, k, a);
+        FN(tile)(x + n * a->src_n + first * a->plane + (long)(oh * a->stride) * a->row + (long)(ow * SW) * (4 * Q),
+                 w + block * per_block, begin, factor, add + n * a->add_n + at, y + n * a->dst_n + at, k, a);
     }
 }
 

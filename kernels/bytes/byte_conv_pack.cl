@@ -3,7 +3,8 @@
  *
  *   main:       dst[k/(KV*16)][c/(4*Q)][tap][c/4 % Q][k/16 % KV][k % 16][c % 4] = w[k][c][tap], then the sums (int)
  *   depthwise:  dst[k/16][r][s/4][k % 16][s % 4] = w[k][0][r][s], then the sums (int)
- * with zeros for missing filters, channels and taps.
+ * with zeros for missing filters, channels and taps. Of groups a block of filters has the blocks of channels that any
+ * of them reads (bytes.clh).
  * Work-group: WG filters. Local memory: none. Defines: WG (any), KV. */
 #include "common/clcnn.clh"
 #include "bytes/bytes_args.h"
@@ -21,10 +22,13 @@ void FN(body)(ulong group, SRC w, DST_OF(char) dst, const struct byte_pack_args 
     if (block < a->k_blocks) {
         const long filter = (long)a->taps * a->c_blocks * a->q * (KV * 64);
         DST_OF(char) to = dst + block * filter + v * 64 + k % 16 * 4;
+        const int first = FN(first_block)(block * (KV * 16), a->k_group, a->c, a->q * 4, a->last) * a->q * 4;
         int sum = 0;
         for (int c = 0; c < a->c_blocks * a->q * 4; c++)
             for (int t = 0; t < a->taps; t++) {
-                const int value = k < a->k && c < a->c ? (int)w[k * a->w_k + (long)c * a->taps + t] : 0;
+                const int own = first + c - k / a->k_group * a->c; /* among the channels of its group */
+                const bool there = k < a->k && own >= 0 && own < a->c;
+                const int value = there ? (int)w[k * a->w_k + (long)own * a->taps + t] : 0;
                 to[(((long)(c / (4 * a->q)) * a->taps + t) * a->q + c / 4 % a->q) * (KV * 64) + c % 4] = (char)value;
                 sum += value;
             }

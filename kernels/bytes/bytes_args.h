@@ -18,7 +18,9 @@ struct byte_conv_args {
     i64 src_n, dst_n, add_n; /* batch strides */
     i64 plane, out_plane;    /* from a block of channels to the next, of x and of y */
     i32 n, together;         /* items; those that a block of filters serves before the next one, 1 or n */
-    i32 c_blocks, k_blocks;  /* blocks of channels; blocks of KV * 16 filters */
+    i32 c_blocks, k_blocks;  /* blocks of channels that a block of filters reads; blocks of KV * 16 filters */
+    i32 k_group, c_group;    /* filters and channels of a group */
+    i32 last, unused2;       /* the last of the blocks of channels that may be the first one read */
     i32 out[2], ker[2];
     i32 row, stride; /* from a row of x to the next; rows of x from a row of y to the next */
     i32 dil[2];
@@ -37,8 +39,9 @@ struct byte_amx_args {
 /* Filters as bytes: byte_conv_pack. */
 struct byte_pack_args {
     i64 w_k;                /* elements between filters of w */
-    i32 k, c, taps, q;      /* filters, channels, taps of the window, groups of four channels in a block */
-    i32 c_blocks, k_blocks; /* blocks of channels; of KV * 16 filters */
+    i32 k, c, taps, q;      /* filters, channels of each, taps of the window, groups of four channels in a block */
+    i32 c_blocks, k_blocks; /* blocks of channels that a block of filters reads; of KV * 16 filters */
+    i32 k_group, last;      /* filters of a group; the last block of channels that may be the first one read */
 };
 
 /* Bytes with a border, or every stride-th of them: byte_pad. */

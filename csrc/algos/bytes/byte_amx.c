@@ -14,7 +14,7 @@ static struct amx_cut cut_of(const struct problem *p, const struct byte_sizes *s
         .n = s->n,
         .c = s->c,
         .k = s->k,
-        .groups = 1,
+        .groups = s->c / s->c_group,
         .in = {1, s->in[0], s->in[1]},
         .out = {1, s->out[0], s->out[1]},
         .ker = {1, s->ker[0], s->ker[1]},
@@ -22,13 +22,11 @@ static struct amx_cut cut_of(const struct problem *p, const struct byte_sizes *s
         .dil = {1, s->dil[0], s->dil[1]},
         .pad = {0, s->pad[0], s->pad[1]},
     };
-    return amx_cut_of(p, AMX_BYTES, &a, 0, 0);
+    return amx_cut_of(p, AMX_BYTES, &a, byte_span(s, SIDE, CHANNELS), 0, 0);
 }
 
 static bool applicable(const struct problem *p, struct why *why)
 {
-    const struct byte_conv_attrs *a = p->attrs;
-    REQUIRE(why, a->conv.groups == 1, HAS_GROUPS);
     const struct byte_sizes s = byte_sizes_of(p);
     REQUIRE(why, s.block == 16, "tiles have channels in blocks of 16");
     PREFER(why, !p->quick, TILES_BUILT_LATER);
@@ -53,11 +51,13 @@ static int emit_filters(struct emit *e, const struct problem *p, const struct by
     const struct byte_pack_args pack = {
         .w_k = p->in[1].batch_stride,
         .k = s->k,
-        .c = s->c,
+        .c = s->c_group,
         .taps = s->ker[0] * s->ker[1],
         .q = CHANNELS / 4,
-        .c_blocks = a->chunks,
+        .c_blocks = a->span,
         .k_blocks = a->k_blocks,
+        .k_group = s->k_group,
+        .last = a->chunks - a->span,
     };
     return emit_byte_packed(e, p, &pack, "main", SIDE / 16);
 }

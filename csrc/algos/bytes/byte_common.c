@@ -26,6 +26,8 @@ struct byte_sizes byte_sizes_of(const struct problem *p)
                            .c = w->dim[1] * a->conv.groups,
                            .block = x->dim[4],
                            .blocks = x->dim[1]};
+    s.c_group = w->dim[1];
+    s.k_group = s.k / a->conv.groups;
     for (int d = 0; d < 2; d++) {
         s.in[d] = x->dim[2 + d];
         s.out[d] = y->dim[2 + d];
@@ -35,6 +37,19 @@ struct byte_sizes byte_sizes_of(const struct problem *p)
         s.dil[d] = a->conv.dilation.v[d];
     }
     return s;
+}
+
+int byte_span(const struct byte_sizes *s, int filters, int channels)
+{
+    int most = 1;
+    for (int k = 0; k < s->k; k += filters) {
+        const int last = (k + filters < s->k ? k + filters : s->k) - 1;
+        const int first = k / s->k_group * s->c_group / channels;
+        const int past = (int)ceil_div((size_t)((last / s->k_group + 1) * s->c_group), (size_t)channels);
+        if (past - first > most)
+            most = past - first;
+    }
+    return most;
 }
 
 struct byte_map byte_map_of(const struct problem *p, const struct byte_sizes *s)
@@ -109,8 +124,8 @@ int emit_byte_packed(struct emit *e, const struct problem *p, const struct byte_
     const bool depthwise = a->c_blocks == 0;
     const size_t bytes = depthwise ? filters * (size_t)(a->taps / a->c * a->q * 4)
                                    : filters * (size_t)(a->taps * a->c_blocks * a->q * 4);
-    snprintf(name, sizeof name, "byte_conv_pack %s k%d c%d t%d q%d v%d", entry, a->k, a->c, a->taps, a->q,
-             kv);
+    snprintf(name, sizeof name, "byte_conv_pack %s k%d g%d c%d t%d q%d v%d", entry, a->k, a->k_group, a->c,
+             a->taps, a->q, kv);
     const int view = emit_packed(e, &p->in[1], name, bytes + filters * sizeof(int32_t), "byte_conv_pack",
                                  entry, ceil_div(filters, GROUP_SIZE), GROUP_SIZE, &setup);
     if (setup) {

@@ -5,8 +5,6 @@
 #include "plan/emit.h"
 #include "bytes/bytes_args.h"
 
-/* For REQUIRE. */
-#define HAS_GROUPS "it has groups"
 /* For PREFER: the rewrite that makes these operators asks for the same. */
 bool bytes_always(const struct problem *p, struct why *why);
 /* Rows (or other pieces) of a work-item, so that every core has enough work-items to keep busy until the end. */
@@ -14,9 +12,12 @@ int bytes_run(const struct problem *p, size_t parts, size_t pieces);
 /* Sizes of a convolution; y [K/16][out][16]. */
 struct byte_sizes {
     int n, k, c, block, blocks; /* channels of a block of x, and blocks */
+    int k_group, c_group;       /* filters and channels of a group */
     int in[2], out[2], ker[2], stride[2], pad[2], dil[2];
 };
 struct byte_sizes byte_sizes_of(const struct problem *p);
+/* Blocks of so many channels that hold what any so many filters read: those of their groups. */
+int byte_span(const struct byte_sizes *s, int filters, int channels);
 /* The map as it is read: x itself, or a copy of it. */
 struct byte_map {
     int view;

@@ -31,7 +31,8 @@ static struct byte_tile best_tile(const struct byte_sizes *z)
     for (int i = COUNT_OF(byte_tiles) - 1; i >= 0; i--) {
         const struct byte_tile *t = &byte_tiles[i];
         const double work = t->cost * t->t * t->kv * (double)ceil_div((size_t)s.out[1], (size_t)t->t) *
-                            (double)ceil_div((size_t)s.k, (size_t)(16 * t->kv));
+                            (double)ceil_div((size_t)s.k, (size_t)(16 * t->kv)) *
+                            byte_span(&s, 16 * t->kv, s.block);
         if (t->t <= s.out[1] && (least == 0.0 || work < least)) {
             best = t;
             least = work;
@@ -42,8 +43,7 @@ static struct byte_tile best_tile(const struct byte_sizes *z)
 
 static bool applicable(const struct problem *p, struct why *why)
 {
-    const struct byte_conv_attrs *a = p->attrs;
-    REQUIRE(why, a->conv.groups == 1, HAS_GROUPS);
+    (void)why;
     const struct byte_sizes s = byte_sizes_of(p);
     const struct byte_tile tile = best_tile(&s);
     DECIDE(p, tile);
@@ -73,14 +73,17 @@ static void emit(const struct problem *p, struct emit *e)
     const struct byte_map x = map_of(e, p, &s);
     if (is_pointwise(&s))
         make_row(&s);
+    const int span = byte_span(&s, 16 * tile.kv, s.block);
     const struct byte_pack_args pack = {
         .w_k = p->in[1].batch_stride,
         .k = s.k,
-        .c = s.c,
+        .c = s.c_group,
         .taps = s.ker[0] * s.ker[1],
         .q = s.block / 4,
-        .c_blocks = s.blocks,
+        .c_blocks = span,
         .k_blocks = (i32)ceil_div((size_t)s.k, (size_t)(16 * tile.kv)),
+        .k_group = s.k_group,
+        .last = s.blocks - span,
     };
     const int packed = emit_byte_packed(e, p, &pack, "main", tile.kv);
     const size_t row = ceil_div((size_t)s.out[1], (size_t)tile.t), all = row * (size_t)s.out[0];
@@ -88,8 +91,11 @@ static void emit(const struct problem *p, struct emit *e)
     const int per_item = bytes_run(p, (size_t)s.n * (size_t)pack.k_blocks, all);
     struct byte_conv_args a = {
         .together = few ? s.n : 1,
-        .c_blocks = s.blocks,
+        .c_blocks = span,
         .k_blocks = pack.k_blocks,
+        .k_group = s.k_group,
+        .c_group = s.c_group,
+        .last = pack.last,
         .out = {s.out[0], s.out[1]},
         .ker = {s.ker[0], s.ker[1]},
         .row = x.size[1] * s.block,

@@ -90,7 +90,8 @@ static void share_out(struct conv_amx_args *args, const struct problem *p)
     const size_t units = device_units(p->device), reach = (size_t)args->positions - blocks * SIDE;
     const bool many = blocks >= AMX_FRESH_BLOCKS * units;
     const size_t across = many ? units * ceil_div(blocks, units * AMX_BLOCKS) : ceil_div(blocks, AMX_BLOCKS);
-    const size_t per = ceil_div(blocks, across), passes = ceil_div(chunks, near_chunks(p, per, args));
+    const size_t per = ceil_div(blocks, across),
+                 passes = args->span < args->chunks ? 1 : ceil_div(chunks, near_chunks(p, per, args));
     const bool waits = passes > 1;
     size_t parts = many ? 1 : ceil_div(AMX_UNIT_GROUPS * units, across);
     if (waits && parts < ceil_div(filters, SUMS / per))
@@ -106,7 +107,7 @@ static void share_out(struct conv_amx_args *args, const struct problem *p)
 }
 
 struct amx_cut amx_cut_of(const struct problem *p, enum amx_format format, const struct conv_args *whole,
-                          int64_t x_row, int64_t y_row)
+                          int span, int64_t x_row, int64_t y_row)
 {
     struct conv_args a = *whole;
     if (conv_is_pointwise(&a)) { /* one long row */
@@ -125,10 +126,13 @@ struct amx_cut amx_cut_of(const struct problem *p, enum amx_format format, const
                             .k = a.k,
                             .chunks = (i32)ceil_div((size_t)a.c, (size_t)formats[format].channels),
                             .k_blocks = (i32)ceil_div((size_t)a.k, SIDE),
+                            .k_group = a.k / a.groups,
+                            .c_group = a.c / a.groups,
                             .width = a.in[2],
                             .map_height = a.in[1],
                             .position = formats[format].bytes,
                         }};
+    c.args.span = span ? span : c.args.chunks;
     place(&c.args, &a);
     share_out(&c.args, p);
     c.groups = (size_t)c.args.across * ceil_div((size_t)c.args.k_blocks, (size_t)c.args.k_per);
@@ -265,7 +269,7 @@ double amx_effort(const struct problem *p)
 static struct amx_cut cut_of(const struct problem *p)
 {
     const struct conv_args a = conv_args_of_slices(p);
-    return amx_cut_of(p, amx_format_of(p), &a, 0, 0);
+    return amx_cut_of(p, amx_format_of(p), &a, 0, 0, 0);
 }
 
 static bool applicable(const struct problem *p, struct why *why)

@@ -22,10 +22,10 @@ struct amx_cut {
 };
 /* What tiles hold: floats as three parts of bfloat16, whole numbers as one, or bytes. */
 enum amx_format { AMX_PARTS, AMX_WHOLE, AMX_BYTES };
-/* a: the convolution; where x and y are rows, a row a pixel of an image of one row, they are x_row and y_row elements apart; else
+/* a: the convolution; span: chunks of channels that a block of filters reads, 0: all; where x and y are rows, a row a pixel of an image of one row, they are x_row and y_row elements apart; else
  * these are 0. */
 struct amx_cut amx_cut_of(const struct problem *p, enum amx_format format, const struct conv_args *a,
-                          int64_t x_row, int64_t y_row);
+                          int span, int64_t x_row, int64_t y_row);
 /* Of a layer of floats. */
 enum amx_format amx_format_of(const struct problem *p);
 /* algo_def.effort_of() of all. */

@@ -17,7 +17,7 @@ static void convs_of(const struct problem *p, struct convs *c)
     separable_parts(p, &c->parts);
     c->dw = conv_args_of(&c->parts.dw);
     const struct conv_args pw = conv_args_of(&c->parts.pw);
-    c->cut = amx_cut_of(&c->parts.pw, AMX_PARTS, &pw, 0, 0);
+    c->cut = amx_cut_of(&c->parts.pw, AMX_PARTS, &pw, 0, 0, 0);
 }
 
 static bool applicable(const struct problem *p, struct why *why)

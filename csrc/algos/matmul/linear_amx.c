@@ -6,7 +6,7 @@
 static struct amx_cut cut_of(const struct problem *p)
 {
     const struct linear_rows r = linear_rows_of(p);
-    return amx_cut_of(p, amx_format_of(p), &r.conv, r.x_row, r.y_row);
+    return amx_cut_of(p, amx_format_of(p), &r.conv, 0, r.x_row, r.y_row);
 }
 
 static bool applicable(const struct problem *p, struct why *why)

@@ -42,8 +42,9 @@ static bool groups_fit(const struct byte_pass *b, const struct node *n)
 {
     const struct conv_attrs *a = n->attrs;
     const struct clcnn_shape *w = byte_shape(b, n->in[1]);
-    return a->groups == 1 || (a->groups == w->dim[0] && w->dim[1] == 1 && w->dim[0] > BYTE_FEW &&
-                              a->dilation.v[0] == 1 && a->dilation.v[1] == 1);
+    return a->groups == 1 || w->dim[1] >= BYTE_FEW ||
+           (a->groups == w->dim[0] && w->dim[1] == 1 && w->dim[0] > BYTE_FEW && a->dilation.v[0] == 1 &&
+            a->dilation.v[1] == 1);
 }
 
 /* The factor a filter as a constant of its own; *value -1: there is none. */
