@@ -250,10 +250,14 @@ bool amx_pays(const struct problem *p, const struct amx_cut *c, int fewest_chann
     const int64_t results = (int64_t)a->n * a->out[0] * a->out[1];
     PREFER(why, !p->quick, TILES_BUILT_LATER);
     PREFER(why, p->in[1].constant, SPLIT_FILTERS);
-    PREFER(why, results >= AMX_FEWEST_POSITIONS, FEW_POSITIONS);
+    PREFER(why, results >= (p->few_bits ? AMX_FEWEST_WHOLE_POSITIONS : AMX_FEWEST_POSITIONS), FEW_POSITIONS);
     const double macs = (double)results * a->c * a->k * a->ker[0] * a->ker[1];
-    PREFER(why, a->c >= fewest_channels && a->k >= AMX_FEWEST_FILTERS, THIN);
-    PREFER(why, a->mode == AMX_FRESH || (a->k >= AMX_FEWEST_SHARED_FILTERS && macs >= AMX_SHARED_MACS),
+    const int channels = p->few_bits ? AMX_FEWEST_WHOLE : fewest_channels,
+              filters = p->few_bits ? AMX_FEWEST_WHOLE : AMX_FEWEST_FILTERS;
+    PREFER(why, a->c >= channels && a->k >= filters, THIN);
+    PREFER(why,
+           p->few_bits || a->mode == AMX_FRESH ||
+               (a->k >= AMX_FEWEST_SHARED_FILTERS && macs >= AMX_SHARED_MACS),
            SHARED);
     PREFER(why, device_traits(p->device).amx_tiles, NO_TILES);
     return true;
