@@ -252,8 +252,8 @@ bool amx_pays(const struct problem *p, const struct amx_cut *c, int fewest_chann
     PREFER(why, p->in[1].constant, SPLIT_FILTERS);
     PREFER(why, results >= (p->few_bits ? AMX_FEWEST_WHOLE_POSITIONS : AMX_FEWEST_POSITIONS), FEW_POSITIONS);
     const double macs = (double)results * a->c * a->k * a->ker[0] * a->ker[1];
-    const int channels = p->few_bits ? AMX_FEWEST_WHOLE : fewest_channels,
-              filters = p->few_bits ? AMX_FEWEST_WHOLE : AMX_FEWEST_FILTERS;
+    const int channels = p->few_bits ? AMX_FEWEST_WHOLE_CHANNELS : fewest_channels,
+              filters = p->few_bits ? AMX_FEWEST_WHOLE_CHANNELS : AMX_FEWEST_FILTERS;
     PREFER(why, a->c >= channels && a->k >= filters, THIN);
     PREFER(why,
            p->few_bits || a->mode == AMX_FRESH ||
