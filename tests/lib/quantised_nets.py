@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 
 from clcnn import _core
 from rewritten import Net
@@ -83,3 +85,14 @@ class Tried:
             assert len(np.unique(other)) > 3 or other.size < 20
             np.testing.assert_array_equal(one, other)
         return self
+
+
+def device_on_bytes() -> Iterator[_core.Device]:
+    """A fixture: a device that computes quantised layers on bytes."""
+    with _core.Device("cpu") as device:
+        net = Quantised()
+        net.output(net.sum("a", net.steps("q", net.input("x", 1, 16, 2, 2), 9), 16))
+        with _core.Plan(device, net.graph) as plan:
+            if "byte_conv" not in {row["op"] for row in plan.layers()}:
+                pytest.skip("the processor has no AVX512-VNNI, or its driver takes no assembly")
+        yield device

@@ -14,22 +14,14 @@ import numpy as np
 import pytest
 
 from clcnn import _core
-from quantised_nets import Quantised, Tried
+from quantised_nets import Quantised, Tried, device_on_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
 Function = Callable[[Quantised, int], int]
 C, K = 20, 18
 
 
-@pytest.fixture(scope="module")
-def device() -> Any:
-    with _core.Device("cpu") as device:
-        net = Quantised()
-        net.output(net.sum("a", net.steps("q", net.input("x", 1, 16, 2, 2), 9), 16))
-        with _core.Plan(device, net.graph) as plan:
-            if "byte_conv" not in {row["op"] for row in plan.layers()}:
-                pytest.skip("the processor has no AVX512-VNNI, or its driver takes no assembly")
-        yield device
+device = pytest.fixture(scope="module")(device_on_bytes)
 
 
 def real(net: Quantised, name: str, x: int, scale: float, zero: float) -> int:

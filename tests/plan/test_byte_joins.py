@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from clcnn import _core
-from quantised_nets import Quantised, Tried
+from quantised_nets import Quantised, Tried, device_on_bytes
 
-
-@pytest.fixture(scope="module")
-def device() -> Any:
-    with _core.Device("cpu") as device:
-        net = Quantised()
-        net.output(net.sum("a", net.steps("q", net.input("x", 1, 16, 2, 2), 9), 16))
-        with _core.Plan(device, net.graph) as plan:
-            if "byte_conv" not in {row["op"] for row in plan.layers()}:
-                pytest.skip("the processor has no AVX512-VNNI, or its driver takes no assembly")
-        yield device
+device = pytest.fixture(scope="module")(device_on_bytes)
 
 
 def maps(net: Quantised, batch: int, *channels: int) -> list[int]:

@@ -71,14 +71,7 @@ static struct step *emit_mode(struct emit *e, const struct problem *p, const str
     step_define(s, "AMX", device_traits(p->device).amx_tiles);
     step_read(s, splits ? p->in[0].view : VIEW_NONE);
     byte_conv_reads(s, p, multiplies ? filters : VIEW_NONE);
-    if (splits)
-        step_write(s, positions);
-    else
-        step_read(s, positions);
-    if (multiplies)
-        step_write(s, p->out[0].view);
-    else
-        step_read(s, VIEW_NONE);
+    amx_step_results(s, args->shape.mode, positions, p->out[0].view);
     step_args(s, args, sizeof *args);
     return s;
 }

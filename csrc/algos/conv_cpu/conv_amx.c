@@ -185,6 +185,18 @@ static int emit_filters(struct emit *e, const struct problem *p, const struct co
     return view;
 }
 
+void amx_step_results(struct step *s, int mode, int positions, int y)
+{
+    if (mode == AMX_SPLIT_BEFORE)
+        step_read(s, positions);
+    else
+        step_write(s, positions);
+    if (mode == AMX_SPLIT)
+        step_read(s, VIEW_NONE);
+    else
+        step_write(s, y);
+}
+
 /* A step of one of both modes; filters, and y, as far as it needs them. */
 static struct step *emit_mode(struct emit *e, const struct problem *p, const struct conv_amx_args *a,
                               size_t groups, int filters, int positions, const struct amx_source *source)
@@ -194,14 +206,7 @@ static struct step *emit_mode(struct emit *e, const struct problem *p, const str
     define(s, p, a);
     step_read(s, multiplies ? filters : VIEW_NONE);
     blocked_step_epilogue(s, p, &p->in[2]);
-    if (splits)
-        step_write(s, positions);
-    else
-        step_read(s, positions);
-    if (multiplies)
-        step_write(s, p->out[0].view);
-    else
-        step_read(s, VIEW_NONE);
+    amx_step_results(s, a->mode, positions, p->out[0].view);
     source->end(s, source->of, a);
     return s;
 }
