@@ -20,12 +20,11 @@ struct byte_conv_args {
     i32 n, together;         /* items; those that a block of filters serves before the next one, 1 or n */
     i32 c_blocks, k_blocks;  /* blocks of channels that a block of filters reads; blocks of KV * 16 filters */
     i32 k_group, c_group;    /* filters and channels of a group */
-    i32 last, unused2;       /* the last of the blocks of channels that may be the first one read */
     i32 out[2], ker[2];
     i32 row, stride; /* from a row of x to the next; rows of x from a row of y to the next */
     i32 dil[2];
     i32 chunks, per_item; /* work-items of an item and a block of filters, tiles (or rows) of each */
-    i32 x_zero, unused;
+    i32 x_zero, last;     /* the last of the blocks of channels that may be the first one read */
     struct byte_steps steps;
 };
 

@@ -26,6 +26,7 @@
 #include "common/activation_vec.clh"
 #include "common/blocked_store.clh"
 #include "common/row_ends.clh"
+#include "common/group_blocks.clh"
 #include "common/prefetch.clh"
 #include "common/vec_turn.clh"
 #include "conv_cpu/amx_places.clh"

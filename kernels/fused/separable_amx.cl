@@ -25,6 +25,7 @@
 #include "common/activation_vec.clh"
 #include "common/blocked_store.clh"
 #include "common/row_ends.clh"
+#include "common/group_blocks.clh"
 #include "common/prefetch.clh"
 #ifndef DT
 #define DT 7

@@ -57,6 +57,19 @@ struct byte_map byte_map_of(const struct problem *p, const struct byte_sizes *s)
     return (struct byte_map){p->in[0].view, p->in[0].batch_stride, {s->in[0], s->in[1]}};
 }
 
+/* A step that copies pixels of `block` bytes. */
+static void emit_pad_step(struct emit *e, const struct byte_pad_args *a, int block, int x, int y)
+{
+    const size_t parts = (size_t)a->n * (size_t)a->blocks;
+    struct step *step =
+        emit_step(e, "byte_pad", "main", parts * ceil_div((size_t)a->out[0], (size_t)a->rows), 1);
+    step_define(step, "B", block);
+    step_read(step, x);
+    step_write(step, y);
+    step_args(step, a, sizeof *a);
+    step_cost(step, 0.0, 2.0 * (double)parts * a->out[0] * a->out[1] * block);
+}
+
 struct byte_map emit_byte_pad(struct emit *e, const struct problem *p, const struct byte_sizes *s,
                               const int size[2], const int stride[2])
 {
@@ -65,7 +78,6 @@ struct byte_map emit_byte_pad(struct emit *e, const struct problem *p, const str
         .present = true,
         .shape = {.dtype = CLCNN_UINT8, .rank = 5, .dim = {s->n, s->blocks, size[0], size[1], s->block}}};
     emit_middle(e, &o);
-    const size_t parts = (size_t)s->n * (size_t)s->blocks;
     const struct byte_pad_args a = {
         .src_n = p->in[0].batch_stride,
         .dst_n = o.batch_stride,
@@ -76,24 +88,18 @@ struct byte_map emit_byte_pad(struct emit *e, const struct problem *p, const str
         .pad = {s->pad[0], s->pad[1]},
         .stride = {stride[0], stride[1]},
         .zero = attrs->x_zero,
-        .rows = bytes_run(p, parts, (size_t)size[0]),
+        .rows = bytes_run(p, (size_t)s->n * (size_t)s->blocks, (size_t)size[0]),
     };
-    struct step *step =
-        emit_step(e, "byte_pad", "main", parts * ceil_div((size_t)size[0], (size_t)a.rows), 1);
-    step_define(step, "B", s->block);
-    step_read(step, p->in[0].view);
-    step_write(step, o.view);
-    step_args(step, &a, sizeof a);
-    step_cost(step, 0.0, 2.0 * (double)shape_count(&o.shape));
+    emit_pad_step(e, &a, s->block, p->in[0].view, o.view);
     return (struct byte_map){o.view, o.batch_stride, {size[0], size[1]}};
 }
 
-void emit_byte_blocks(struct emit *e, const struct operand *x, const struct operand *y, int32_t from,
-                      int32_t to, int32_t count)
+void emit_byte_blocks(struct emit *e, const struct problem *p, int input, int32_t from, int32_t to,
+                      int32_t count)
 {
+    const struct operand *x = &p->in[input], *y = &p->out[0];
     const struct clcnn_shape *s = &x->shape;
     const int64_t block = shape_count_from(s, 2);
-    const size_t parts = (size_t)s->dim[0] * (size_t)count;
     const struct byte_pad_args a = {
         .src_n = x->batch_stride,
         .dst_n = y->batch_stride,
@@ -104,15 +110,9 @@ void emit_byte_blocks(struct emit *e, const struct operand *x, const struct oper
         .in = {s->dim[2], s->dim[3]},
         .out = {s->dim[2], s->dim[3]},
         .stride = {1, 1},
-        .rows = (i32)ceil_div((size_t)s->dim[2], ceil_div(ITEMS_PER_UNIT, parts)),
+        .rows = bytes_run(p, (size_t)s->dim[0] * (size_t)count, (size_t)s->dim[2]),
     };
-    struct step *step =
-        emit_step(e, "byte_pad", "main", parts * ceil_div((size_t)s->dim[2], (size_t)a.rows), 1);
-    step_define(step, "B", s->dim[4]);
-    step_read(step, x->view);
-    step_write(step, y->view);
-    step_args(step, &a, sizeof a);
-    step_cost(step, 0.0, 2.0 * (double)s->dim[0] * (double)block * count);
+    emit_pad_step(e, &a, s->dim[4], x->view, y->view);
 }
 
 int emit_byte_packed(struct emit *e, const struct problem *p, const struct byte_pack_args *a,

@@ -28,9 +28,9 @@ struct byte_map byte_map_of(const struct problem *p, const struct byte_sizes *s)
 /* A step that copies x with a border, or every stride-th pixel, into a map of this size. */
 struct byte_map emit_byte_pad(struct emit *e, const struct problem *p, const struct byte_sizes *s,
                               const int size[2], const int stride[2]);
-/* A step that copies so many blocks of channels of x, from one on, to those of y. */
-void emit_byte_blocks(struct emit *e, const struct operand *x, const struct operand *y, int32_t from,
-                      int32_t to, int32_t count);
+/* A step that copies so many blocks of channels of an input, from one on, to those of the output. */
+void emit_byte_blocks(struct emit *e, const struct problem *p, int input, int32_t from, int32_t to,
+                      int32_t count);
 /* Filters as bytes (kernels/bytes/byte_conv_pack.cl). */
 int emit_byte_packed(struct emit *e, const struct problem *p, const struct byte_pack_args *a,
                      const char *entry, int kv);

@@ -66,7 +66,7 @@ static void emit_join(const struct problem *p, struct emit *e)
         const int32_t first = attrs->first > at ? attrs->first : at, end = attrs->first + attrs->count,
                       here = at + p->in[i].shape.dim[1], past = end < here ? end : here;
         if (first < past)
-            emit_byte_blocks(e, &p->in[i], &p->out[0], first - at, first - attrs->first, past - first);
+            emit_byte_blocks(e, p, i, first - at, first - attrs->first, past - first);
     }
 }
 

@@ -146,7 +146,7 @@ struct amx_cut amx_cut_of(const struct problem *p, enum amx_format format, const
 
 static size_t filter_bytes(const struct conv_amx_args *a)
 {
-    return (size_t)a->k_blocks * (size_t)a->chunks * (size_t)(a->ker[0] * a->ker[1] * SIDE * a->position);
+    return (size_t)a->k_blocks * (size_t)a->span * (size_t)(a->ker[0] * a->ker[1] * SIDE * a->position);
 }
 
 size_t amx_position_bytes(const struct conv_amx_args *a)

@@ -21,11 +21,6 @@ static bool is_number(const struct byte_pass *b, int value)
     return byte_constant(b, value) && shape_count(byte_shape(b, value)) == 1;
 }
 
-static bool is_known(const struct byte_pass *b, int value)
-{
-    return value < b->n_values && b->known[value].bytes >= 0;
-}
-
 static bool is_function(const struct byte_pass *b, const struct node *n)
 {
     return n && !n->dead && n->n_out == 1 && n->epi.add < 0 && n->epi.act == ACT_none &&
@@ -40,7 +35,7 @@ static bool follow(const struct byte_pass *b, int value, const struct clcnn_shap
         return value >= 0;
     if (!shape_equal(byte_shape(b, value), shape))
         return false;
-    if (is_known(b, value)) {
+    if (byte_is_known(b, value)) {
         const struct byte_table *t = table_of(b, b->known[value].bytes);
         const int base = t ? t->base : b->known[value].bytes;
         const bool same = c->base < 0 || c->base == base;
@@ -74,7 +69,7 @@ static enum clcnn_status tabulate(struct byte_pass *b, int value, int *out)
     int in[2] = {-1, -1};
     if (is_number(b, value)) {
         *out = value;
-    } else if (is_known(b, value)) {
+    } else if (byte_is_known(b, value)) {
         const struct known k = b->known[value];
         const struct byte_table *t = table_of(b, k.bytes);
         const struct from_bytes_attrs attrs = {k.scale, k.zero, BYTE_BLOCK, 4};

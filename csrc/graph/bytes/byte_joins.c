@@ -1,8 +1,6 @@
 /* byte_joins.c: maps of bytes side by side, and maps times a number a channel; see byte_pass.h. */
 #include "graph/bytes/byte_pass.h"
 
-#include <math.h>
-
 /* ---- maps side by side ------------------------------------------------------------------------------------------- */
 
 /* The bytes of a map with other steps. */
@@ -44,7 +42,7 @@ enum clcnn_status byte_round_concat(struct byte_pass *b, const struct rounded *w
     bool some = false;
     for (int i = 0; i < count; i++) {
         const int value = n->in[i];
-        some = some || (value < b->n_values && b->known[value].bytes >= 0);
+        some = some || byte_is_known(b, value);
         if (!fills_blocks(b, value, i == count - 1))
             return CLCNN_OK;
     }
@@ -88,8 +86,7 @@ static bool is_gate(const struct byte_pass *b, int value, const struct clcnn_sha
 
 static bool is_map(const struct byte_pass *b, int value, const struct clcnn_shape *y)
 {
-    const struct known k = value < b->n_values ? b->known[value] : (struct known){.bytes = -1};
-    return k.bytes >= 0 && byte_shape(b, k.bytes)->dim[4] == BYTE_BLOCK &&
+    return byte_is_known(b, value) && byte_shape(b, b->known[value].bytes)->dim[4] == BYTE_BLOCK &&
            shape_equal(byte_shape(b, value), y);
 }
 
@@ -111,21 +108,16 @@ static bool of_product(const struct byte_pass *b, int value, struct affine *a)
 static enum clcnn_status of_norm(struct byte_pass *b, const struct node *n, double step, struct affine *a)
 {
     enum clcnn_status st = CLCNN_OK;
-    const float *p[4];
-    const double eps = ((const struct norm_attrs *)n->attrs)->eps;
     const struct clcnn_shape shape = {.rank = 4, .dim = {1, byte_shape(b, n->in[0])->dim[1], 1, 1}};
-    for (int i = 0; i < 4; i++)
-        p[i] = byte_constant(b, n->in[1 + i]);
     *a = (struct affine){n->in[0], -1, -1, n->name};
-    if (!p[0] || !p[1] || !p[2] || !p[3])
+    if (!rewrite_norm_is_constant(b->r, n))
         return CLCNN_OK;
     int scale, shift;
     TRY(graph_owned_constant(b->r->g, &shape, &scale, b->r->err));
     TRY(graph_owned_constant(b->r->g, &shape, &shift, b->r->err));
     for (int32_t c = 0; c < shape.dim[1]; c++) {
-        const double s = (double)p[0][c] / sqrt((double)p[3][c] + eps);
-        b->r->g->values[scale].owned[c] = (float)s;
-        b->r->g->values[shift].owned[c] = (float)(((double)p[1][c] - s * (double)p[2][c]) / step);
+        b->r->g->values[scale].owned[c] = (float)rewrite_norm_scale(b->r->g, n, c);
+        b->r->g->values[shift].owned[c] = (float)(rewrite_norm_shift(b->r->g, n, c) / step);
     }
     a->scale = scale;
     a->shift = shift;

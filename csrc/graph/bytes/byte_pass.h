@@ -50,6 +50,8 @@ bool byte_rounding(const struct byte_pass *b, const struct node *n, struct round
 bool byte_only_rounded(const struct byte_pass *b, int value, const struct rounded *as);
 /* What is below zero is cut off by the rounding too, where that is the lowest step. */
 int byte_before_relu(const struct byte_pass *b, int value, int zero);
+/* Whether the bytes of a value are known by now, without asking what it is made of. */
+bool byte_is_known(const struct byte_pass *b, int value);
 /* What is rounded so by now; NULL: nothing. */
 const struct rounded *byte_find(const struct byte_pass *b, const struct rounded *what);
 /* The bytes of a float value, through what only moves them; floats are rounded where `make` says so. */

@@ -14,6 +14,11 @@ const float *byte_constant(const struct byte_pass *b, int value)
     return v && v->kind == VALUE_CONSTANT && v->shape.dtype == CLCNN_FLOAT32 ? v->data : NULL;
 }
 
+bool byte_is_known(const struct byte_pass *b, int value)
+{
+    return value < b->n_values && b->known[value].bytes >= 0;
+}
+
 /* ---- what is rounded -------------------------------------------------------------------------------------------- */
 
 bool byte_rounding(const struct byte_pass *b, const struct node *n, struct rounded *out)
