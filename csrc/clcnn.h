@@ -54,6 +54,9 @@ const char *clcnn_cl_code_name(int code); /* "CL_OUT_OF_RESOURCES", or NULL for 
 /* ---- waiting --------------------------------------------------------------------------------------------------- */
 
 double clcnn_clock_ms(void); /* monotonic: the one clock of all deadlines */
+struct clcnn_source {        /* of a program, and the file that its kernels are named after */
+    const char *file, *text;
+};
 /* How long a call may wait for other threads and the device, and who is asked meanwhile. NULL: as long as it takes. */
 struct clcnn_patience {
     /* by clcnn_clock_ms(); TIMEOUT so long after the start; timeout_ms 0: no limit */
@@ -63,6 +66,9 @@ struct clcnn_patience {
     void *with;
     /* of compiles: told what comes next, or that a program is there, `done` of `wanted`. NULL: nobody */
     void (*tell)(void *with, const char *what, int done, int wanted);
+    /* of compiles: has up to `most` other processes build programs into a device's disk cache, by clcnn_device_build(); as many
+     * as they can. NULL: nobody does */
+    void (*build)(void *with, const char *cache_dir, int most, const struct clcnn_source *sources, int count);
 };
 
 /* ---- devices -------------------------------------------------------------------------------------------------- */
@@ -137,6 +143,10 @@ enum clcnn_status clcnn_device_finish(struct clcnn_device *dev, struct clcnn_err
 /* Makes the programs of the first compile of the last process that called this, until a compile of this one knows what it needs:
  * for a thread beside what leads to it. Never fails. */
 void clcnn_device_build_ahead(struct clcnn_device *dev);
+/* Builds a program and keeps it in the disk cache, for a process that asks for it later (`build` of clcnn_patience). That it
+ * does not build is told there. */
+enum clcnn_status clcnn_device_build(struct clcnn_device *dev, const struct clcnn_source *source,
+                                     struct clcnn_err *err);
 void clcnn_device_close(struct clcnn_device *dev); /* idempotent; NULL is fine */
 void clcnn_device_free(struct clcnn_device *dev);  /* closes too; all children must be gone */
 

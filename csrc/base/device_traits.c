@@ -52,6 +52,7 @@ struct device_traits device_traits(const struct clcnn_device_info *info)
         .waiting_groups = capability >= AMPERE, /* from which on chains of groups have been tried */
         .fixed_addresses = capability > 0,
         .null_operands = capability > 0,
+        .builds_in_turn = capability > 0,
         .unit_local_bytes = unit_local_bytes(capability),
         .most_local_bytes = capability == HOPPER ? HOPPER_LOCAL_BYTES : info->local_mem_bytes,
     };

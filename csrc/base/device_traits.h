@@ -20,7 +20,8 @@ struct device_traits {
     bool warpgroups;         /* wgmma: tensor cores that read local memory, for four warps at once (D-025) */
     bool waiting_groups;     /* groups that run at once may wait for each other's counters (D-013) */
     bool fixed_addresses;    /* memory never moves, and kernels may use it without being handed its object */
-    bool null_operands; /* kernels take NULL for an absent operand, which makes a launch shorter (D-013) */
+    bool null_operands;  /* kernels take NULL for an absent operand, which makes a launch shorter (D-013) */
+    bool builds_in_turn; /* one program after another in a process, whatever the threads (D-148) */
     size_t unit_local_bytes;   /* local memory of a compute unit, shared by its groups; unknown: 64 KiB */
     uint64_t most_local_bytes; /* that a group can have; a driver may tell of less (D-029) */
 };

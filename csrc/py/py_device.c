@@ -245,6 +245,21 @@ static PyObject *device_build_ahead(PyObject *op, PyObject *Py_UNUSED(unused))
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(build_doc, "_build($self, file, text, /)\n--\n\n"
+                        "Builds a program and keeps it in the disk cache, for another process.");
+
+static PyObject *device_build(PyObject *op, PyObject *args)
+{
+    struct device_object *self = (struct device_object *)op;
+    struct clcnn_source source;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    if (!PyArg_ParseTuple(args, "ss:_build", &source.file, &source.text))
+        return NULL;
+    WITHOUT_GIL(status = clcnn_device_build(self->handle, &source, &err));
+    return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
+}
+
 PyDoc_STRVAR(close_doc, "close($self, /)\n--\n\n"
                         "Gives everything on the device back; its tensors and plans raise StateError from "
                         "then on. Closing twice is fine.\n"
@@ -306,6 +321,7 @@ static PyMethodDef device_methods[] = {
     {"stats", device_stats, METH_NOARGS, stats_doc},
     {"info", device_info, METH_NOARGS, info_doc},
     {"finish", device_finish, METH_NOARGS, finish_doc},
+    {"_build", device_build, METH_VARARGS, build_doc},
     {"_build_ahead", device_build_ahead, METH_NOARGS, build_ahead_doc},
     {"close", device_close, METH_NOARGS, close_doc},
     {"__enter__", py_enter, METH_NOARGS, "__enter__($self, /)\n--\n\n"},

@@ -119,16 +119,21 @@ static PyObject *wrap(PyTypeObject *type, struct state *state, struct device_obj
     return (PyObject *)self;
 }
 
+struct watched { /* a compile: the object that watches it, or NULL, and its device */
+    PyObject *watch, *device;
+};
+
 /* Calls the object `watch` of a compile: with nothing, to ask whether to go on; with what is done, to tell. What it raises ends the
  * compile. */
 static bool watch_stop(void *with)
 {
+    const struct watched *w = with;
     PyObject *result = NULL;
     bool raised = py_stop(NULL);
-    if (raised || with == NULL)
+    if (raised || w->watch == NULL)
         return raised;
     PyGILState_STATE gil = PyGILState_Ensure();
-    raised = PyErr_Occurred() || !(result = PyObject_CallNoArgs(with));
+    raised = PyErr_Occurred() || !(result = PyObject_CallNoArgs(w->watch));
     Py_XDECREF(result);
     PyGILState_Release(gil);
     return raised;
@@ -136,9 +141,29 @@ static bool watch_stop(void *with)
 
 static void watch_tell(void *with, const char *what, int done, int wanted)
 {
+    const struct watched *w = with;
     PyGILState_STATE gil = PyGILState_Ensure();
     if (!PyErr_Occurred())
-        Py_XDECREF(PyObject_CallFunction(with, "sii", what, done, wanted));
+        Py_XDECREF(PyObject_CallFunction(w->watch, "sii", what, done, wanted));
+    PyGILState_Release(gil);
+}
+
+/* The method `build` of `watch`, with (file, text) of each program. */
+static void watch_build(void *with, const char *cache_dir, int most, const struct clcnn_source *sources,
+                        int count)
+{
+    const struct watched *w = with;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *list = PyErr_Occurred() ? NULL : PyList_New(0);
+    for (int i = 0; i < count && list; i++) {
+        PyObject *row = Py_BuildValue("ss", sources[i].file, sources[i].text);
+        if (!row || PyList_Append(list, row) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    if (list)
+        Py_XDECREF(PyObject_CallMethod(w->watch, "build", "OsiO", w->device, cache_dir, most, list));
+    Py_XDECREF(list);
     PyGILState_Release(gil);
 }
 
@@ -149,8 +174,12 @@ static PyObject *compile(PyTypeObject *type, struct state *state, struct device_
     struct clcnn_plan *handle = NULL;
     struct clcnn_err err = {0};
     enum clcnn_status status;
-    const struct clcnn_patience patience = {
-        .stop = watch_stop, .with = watch, .tell = watch ? watch_tell : NULL};
+    struct watched watched = {watch, (PyObject *)device};
+    const bool builds = watch && PyObject_HasAttrString(watch, "build");
+    const struct clcnn_patience patience = {.stop = watch_stop,
+                                            .with = &watched,
+                                            .tell = watch ? watch_tell : NULL,
+                                            .build = builds ? watch_build : NULL};
     if (kept && py_states_enter(kept) < 0)
         return NULL;
     options->state = kept ? kept->handle : NULL;

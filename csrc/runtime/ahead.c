@@ -48,7 +48,7 @@ void clcnn_device_build_ahead(struct clcnn_device *dev)
         char *file = list + at;
         pthread_mutex_lock(&a->making);
         if (!atomic_load(&a->asked))
-            program_make_idle(dev, file, file + strlen(file) + 1);
+            program_make_idle(dev, file, file + strlen(file) + 1, false);
         pthread_mutex_unlock(&a->making);
     }
     free(list);

@@ -8,17 +8,9 @@
 #include "runtime/runtime_private.h"
 
 #define MAX_IDLE 128
-/* Part of every key; change it when the same text must not find old binaries. */
-#define CACHE_FORMAT "clcnn cache 1"
 #define STACK_BYTES ((size_t)8 << 20) /* drivers compile with deep recursion */
-
-struct program {
-    struct program *next; /* of the device, youngest first */
-    cl_program program;
-    char key[65], file[64];
-    int refs;
-    bool from_source, saved;
-};
+/* Programs for which other processes are asked: these take a second or two to open the device. */
+#define LEAST_ELSEWHERE 8
 
 static void destroy(struct clcnn_device *dev, struct program *p)
 {
@@ -29,134 +21,6 @@ static void destroy(struct clcnn_device *dev, struct program *p)
         device_count(dev, -1);
     }
     free(p);
-}
-
-/* ---- building one unit ----------------------------------------------------------------------------------------- */
-
-/* Each part with its final zero. */
-void program_key(char key[65], const struct clcnn_device *dev, const char *source)
-{
-    const struct clcnn_device_info *info = &dev->info;
-    const char *parts[] = {
-        CACHE_FORMAT,   driver_build_options(dev), info->name, info->vendor, info->version, info->driver,
-        info->platform, info->platform_version,    source};
-    struct sha256 h;
-
-    sha256_init(&h);
-    for (int i = 0; i < COUNT_OF(parts); i++)
-        sha256_add(&h, parts[i], strlen(parts[i]) + 1);
-    sha256_hex(&h, key);
-}
-
-/* The binary of a program that has one device; malloc'd, NULL when the driver gives none. */
-static unsigned char *binary_of(const struct clcnn_device *dev, const struct program *p, size_t *bytes)
-{
-    unsigned char *data = NULL;
-    cl_int code;
-
-    *bytes = 0;
-    CL_CODE(code, dev->api, clGetProgramInfo, p->program, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes,
-            NULL);
-    if (code != CL_SUCCESS || *bytes == 0)
-        return NULL;
-    data = clcnn_calloc(*bytes, 1);
-    if (data != NULL)
-        CL_CODE(code, dev->api, clGetProgramInfo, p->program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL);
-    if (code != CL_SUCCESS) {
-        free(data);
-        return NULL;
-    }
-    return data;
-}
-
-/* The program that p's binary makes once its marked instructions count (ptx.c), in p's place. */
-static enum clcnn_status build_marked(struct program *p, struct clcnn_device *dev, const struct unit *unit,
-                                      struct clcnn_err *err)
-{
-    enum clcnn_status st = CLCNN_OK;
-    size_t bytes = 0;
-    cl_program made = NULL;
-    cl_int code, status = CL_SUCCESS;
-    unsigned char *binary = binary_of(dev, p, &bytes);
-    unsigned char *text = binary != NULL ? ptx_unmarked(binary, bytes, &bytes) : NULL;
-    const unsigned char *const_text = text;
-
-    if (text == NULL) {
-        st = clcnn_fail_mem(err, bytes);
-        goto done;
-    }
-    code = cl_fault("clCreateProgramWithBinary");
-    if (code == CL_SUCCESS)
-        made = dev->api->clCreateProgramWithBinary(dev->context, 1, &dev->id, &bytes, &const_text, &status,
-                                                   &code);
-    if (code != CL_SUCCESS) {
-        st = cl_fail(err, "clCreateProgramWithBinary", code);
-        goto done;
-    }
-    dev->api->clReleaseProgram(p->program);
-    p->program = made;
-    CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, driver_build_options(dev), NULL, NULL);
-    if (code != CL_SUCCESS)
-        st = build_fail(err, dev, p->program, unit, code);
-done:
-    free(binary);
-    free(text);
-    return st;
-}
-
-static enum clcnn_status build_source(struct program *p, struct clcnn_device *dev, const struct unit *unit,
-                                      const char *source, struct clcnn_err *err)
-{
-    enum clcnn_status st = CLCNN_OK;
-    cl_int code;
-
-    CL_MAKE(dev->api, p->program, clCreateProgramWithSource, dev->context, 1, &source, NULL);
-    device_count(dev, +1);
-    CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, driver_build_options(dev), NULL, NULL);
-    /* a driver that does not know the option speaks 1.1 or 1.2 anyway */
-    if (code == CL_INVALID_BUILD_OPTIONS)
-        CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, "", NULL, NULL);
-    if (code == CL_OUT_OF_HOST_MEMORY)
-        st = cl_fail(err, "clBuildProgram", code);
-    else if (code != CL_SUCCESS)
-        st = build_fail(err, dev, p->program, unit, code);
-    else if (ptx_is_marked(source))
-        TRY(build_marked(p, dev, unit, err));
-    p->from_source = true;
-done:
-    return st;
-}
-
-/* True when the disk cache had a binary and the driver took it. */
-static bool build_cached(struct program *p, struct clcnn_device *dev)
-{
-    size_t bytes = 0;
-    unsigned char *data = cache_load(dev->cache_dir, p->key, &bytes);
-    const unsigned char *const_data = data;
-    cl_int code, status = CL_SUCCESS;
-
-    if (data == NULL)
-        return false;
-    code = cl_fault("clCreateProgramWithBinary");
-    if (code == CL_SUCCESS)
-        p->program = dev->api->clCreateProgramWithBinary(dev->context, 1, &dev->id, &bytes, &const_data,
-                                                         &status, &code);
-    free(data);
-    if (code != CL_SUCCESS) {
-        p->program = NULL;
-        return false;
-    }
-    device_count(dev, +1);
-    if (status == CL_SUCCESS)
-        CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, driver_build_options(dev), NULL,
-                NULL);
-    if (status != CL_SUCCESS || code != CL_SUCCESS) {
-        dev->api->clReleaseProgram(p->program);
-        device_count(dev, -1);
-        p->program = NULL;
-        return false;
-    }
-    return true;
 }
 
 /* ---- building many --------------------------------------------------------------------------------------------- */
@@ -178,7 +42,8 @@ struct work {
     const struct clcnn_patience *patience;
 };
 
-static void make(struct work *w, struct order *o)
+/* From the disk cache or, where it is not there, from source if that is wanted. */
+static void make(struct work *w, struct order *o, bool from_source)
 {
     struct clcnn_device *dev = w->dev;
     struct program *p = clcnn_calloc(1, sizeof *p);
@@ -190,13 +55,45 @@ static void make(struct work *w, struct order *o)
     memcpy(p->key, o->key, sizeof p->key);
     snprintf(p->file, sizeof p->file, "%s", o->unit->file);
     p->refs = 1;
-    if (!build_cached(p, dev))
-        o->st = build_source(p, dev, o->unit, o->source, &o->err);
-    if (o->st == CLCNN_OK)
+    const bool done = program_from_cache(p, dev) || from_source;
+    if (done && p->program == NULL)
+        o->st = program_from_source(p, dev, o->unit, o->source, &o->err);
+    if (done && o->st == CLCNN_OK)
         o->program = p;
     else
         destroy(dev, p);
-    atomic_fetch_add(&w->made, 1);
+    atomic_fetch_add(&w->made, done);
+}
+
+static bool to_make(const struct order *o)
+{
+    return o->same < 0 && o->program == NULL;
+}
+
+/* Where a driver builds one program after another, whatever the threads: has other processes build what the disk cache
+ * lacks, and keep it there. What they leave is built here. */
+static enum clcnn_status build_elsewhere(struct work *w, struct clcnn_err *err)
+{
+    const struct clcnn_patience *patience = w->patience;
+    struct clcnn_device *dev = w->dev;
+    int count = 0;
+
+    if (patience == NULL || patience->build == NULL || w->missing < LEAST_ELSEWHERE ||
+        dev->build_threads < 2 || dev->cache_dir == NULL || !device_traits(&dev->info).builds_in_turn ||
+        driver_keeps_kernels(dev))
+        return CLCNN_OK;
+    struct clcnn_source *lacking = clcnn_calloc((size_t)w->missing, sizeof *lacking);
+    for (int i = 0; i < w->count && lacking != NULL; i++) {
+        struct order *o = &w->orders[i];
+        if (to_make(o))
+            make(w, o, false);
+        if (to_make(o) && o->st == CLCNN_OK)
+            lacking[count++] = (struct clcnn_source){o->unit->file, o->source};
+    }
+    if (count >= LEAST_ELSEWHERE)
+        patience->build(patience->with, dev->cache_dir, dev->build_threads, lacking, count);
+    free(lacking);
+    return patience_look(patience, "the compiler", err);
 }
 
 static void *worker(void *arg)
@@ -205,8 +102,8 @@ static void *worker(void *arg)
     int i;
 
     while ((i = atomic_fetch_add(&w->next, 1)) < w->count)
-        if (w->orders[i].same < 0 && w->orders[i].program == NULL)
-            make(w, &w->orders[i]);
+        if (to_make(&w->orders[i]))
+            make(w, &w->orders[i], true);
     return NULL;
 }
 
@@ -217,8 +114,8 @@ static enum clcnn_status work_patiently(struct work *w, struct clcnn_err *err)
     int i;
 
     while (st == CLCNN_OK && (i = atomic_fetch_add(&w->next, 1)) < w->count)
-        if (w->orders[i].same < 0 && w->orders[i].program == NULL) {
-            make(w, &w->orders[i]);
+        if (to_make(&w->orders[i])) {
+            make(w, &w->orders[i], true);
             patience_tell(w->patience, w->orders[i].unit->file, atomic_load(&w->made), w->missing);
             st = patience_look(w->patience, "the compiler", err);
         }
@@ -354,7 +251,8 @@ enum clcnn_status programs_acquire(struct clcnn_device *dev, const struct unit *
     TRY(prepare(&w, units, err));
     *missing = w.missing;
     patience_tell(patience, "programs", 0, w.missing);
-    if (w.missing > 0)
+    stopped = build_elsewhere(&w, err);
+    if (w.missing > 0 && stopped == CLCNN_OK)
         stopped = make_all(&w, err);
     if (device_forked(dev)) { /* by whoever was asked: this is the child, and all of it is the parent's */
         device_enter(dev, err);
@@ -379,7 +277,7 @@ done:
     return st;
 }
 
-void program_make_idle(struct clcnn_device *dev, const char *file, char *source)
+void program_make_idle(struct clcnn_device *dev, const char *file, char *source, bool saved)
 {
     const struct unit unit = {.file = file};
     struct order o = {.unit = &unit, .source = source, .same = -1};
@@ -391,11 +289,31 @@ void program_make_idle(struct clcnn_device *dev, const char *file, char *source)
     pthread_mutex_unlock(&dev->lock);
     if (known)
         return;
-    make(&w, &o);
+    make(&w, &o, true);
     publish(dev, &o);
     clcnn_err_clear(&o.err);
+    if (o.program != NULL && saved)
+        program_save(dev, o.program);
     if (o.program != NULL)
         program_release(dev, o.program);
+}
+
+enum clcnn_status clcnn_device_build(struct clcnn_device *dev, const struct clcnn_source *source,
+                                     struct clcnn_err *err)
+{
+    enum clcnn_status st = device_pin(dev, err);
+    char *text = NULL;
+
+    if (st != CLCNN_OK)
+        return st;
+    text = clcnn_strdup(source->text);
+    if (text != NULL)
+        program_make_idle(dev, source->file, text, true);
+    else
+        st = clcnn_fail_mem(err, strlen(source->text));
+    free(text);
+    device_unpin(dev);
+    return st;
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
@@ -456,7 +374,7 @@ void program_save(struct clcnn_device *dev, struct program *program)
     pthread_mutex_unlock(&dev->lock);
     if (!wanted)
         return;
-    data = binary_of(dev, program, &bytes);
+    data = program_binary(dev, program, &bytes);
     if (data != NULL)
         cache_save(dev->cache_dir, program->key, data, bytes);
     free(data);

@@ -115,13 +115,30 @@ unsigned char *ptx_unmarked(const unsigned char *binary, size_t bytes, size_t *o
 enum clcnn_status addresses_find(cl_ulong *out, const cl_mem *mem, int count, struct clcnn_device *dev,
                                  struct program *program, struct clcnn_err *err);
 
+/* ---- program_build.c ------------------------------------------------------------------------------------------- */
+
+struct program {
+    struct program *next; /* of the device, youngest first */
+    cl_program program;
+    char key[65], file[64];
+    int refs;
+    bool from_source, saved;
+};
+/* SHA-256 over everything that the binary of a source depends on, hexadecimal. */
+void program_key(char key[65], const struct clcnn_device *dev, const char *source);
+/* The binary of a program that has one device; malloc'd, NULL when the driver gives none. */
+unsigned char *program_binary(const struct clcnn_device *dev, const struct program *p, size_t *bytes);
+enum clcnn_status program_from_source(struct program *p, struct clcnn_device *dev, const struct unit *unit,
+                                      const char *source, struct clcnn_err *err);
+/* True when the disk cache had a binary and the driver took it. */
+bool program_from_cache(struct program *p, struct clcnn_device *dev);
+
 /* ---- program.c ------------------------------------------------------------------------------------------------- */
 
 void programs_drop_idle(struct clcnn_device *dev, int keep); /* all but the `keep` youngest without a user */
-/* SHA-256 over everything that the binary of a source depends on, hexadecimal. */
-void program_key(char key[65], const struct clcnn_device *dev, const char *source);
-/* Makes a program that nobody asks for yet, unless it is there. file: what its kernels are named after. */
-void program_make_idle(struct clcnn_device *dev, const char *file, char *source);
+/* Makes a program that nobody asks for yet, unless it is there. file: what its kernels are named after; saved: into the
+ * disk cache at once. */
+void program_make_idle(struct clcnn_device *dev, const char *file, char *source, bool saved);
 
 /* ---- ahead_list.c ---------------------------------------------------------------------------------------------- */
 

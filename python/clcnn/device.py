@@ -98,7 +98,9 @@ class Device(_core.Device):
     memory_limit : int or str
         Bytes that all buffers together may take, also as text such as "2G".
     build_threads : int
-        Programs built at once, 0 for one a host core (PoCL builds one after the other).
+        Programs built at once, 0 for one a host core. PoCL builds one after the other; for NVIDIA's GPUs up
+        to 8 processes build, each with a context of its own on the GPU, unless it is 1 or there is no cache
+        folder.
     threads : int, optional
         Cores of a CPU device that runs may use, None for all of them.
 

@@ -28,12 +28,12 @@ int main(int count, char **argument)
     printf(
         "channel_block=%d separate_adders=%d fetches_maps=%d integrated_gpu=%d tensor_cores=%d warpgroups=%d "
         "waiting_groups=%d "
-        "fixed_addresses=%d null_operands=%d byte_products=%d byte_permutes=%d shares_pages=%d amx_tiles=%d "
+        "fixed_addresses=%d null_operands=%d builds_in_turn=%d byte_products=%d byte_permutes=%d shares_pages=%d amx_tiles=%d "
         "core_cache_bytes=%zu "
         "unit_local_bytes=%zu "
         "most_local_bytes=%zu\n",
         t.channel_block, t.separate_adders, t.fetches_maps, t.integrated_gpu, t.tensor_cores, t.warpgroups,
-        t.waiting_groups, t.fixed_addresses, t.null_operands, t.byte_products, t.byte_permutes,
+        t.waiting_groups, t.fixed_addresses, t.null_operands, t.builds_in_turn, t.byte_products, t.byte_permutes,
         t.shares_pages, t.amx_tiles, t.core_cache_bytes >> 10, t.unit_local_bytes >> 10,
         (size_t)t.most_local_bytes >> 10);
     return 0;

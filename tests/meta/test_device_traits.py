@@ -15,7 +15,7 @@ JUDGE = "base/device_traits.c"
 HOLDERS = {
     "clcnn.h": "declares them",
     "runtime/device_list.c": "asks the driver",
-    "runtime/program.c": "part of the key of the kernel cache",
+    "runtime/program_build.c": "part of the key of the kernel cache",
     "py/py_device.c": "shows them",
     "registry.c": "tells what an algorithm needs",
     "py/module.c": "shows that",

@@ -11,7 +11,8 @@ from conftest import ROOT
 
 # KiB; all else is 0
 NONE = {"channel_block": 0, "core_cache_bytes": 1024, "unit_local_bytes": 64, "most_local_bytes": 48}
-AMPERE = {"tensor_cores": 1, "waiting_groups": 1, "fixed_addresses": 1, "null_operands": 1}
+TURING = {"fixed_addresses": 1, "null_operands": 1, "builds_in_turn": 1}
+AMPERE = TURING | {"tensor_cores": 1, "waiting_groups": 1}
 NVIDIA = "NVIDIA Corporation"
 POCL = "Portable Computing Language"
 DEVICES = {  # type, vendor, floats of a vector, compute capability, host memory, vectors in halves,
@@ -57,7 +58,7 @@ DEVICES = {  # type, vendor, floats of a vector, compute capability, host memory
     "narrow vectors": ("CPU AuthenticAMD 4 0 1 0 0", {}),
     "amd gpu": ("GPU Advanced_AMD 16 0 0 0 0", {}),
     "gpu of a processor": ("GPU GenuineIntel 1 0 1 0 0", {"integrated_gpu": 1}),
-    "turing": (f"GPU {NVIDIA} 1 75 0 0 0", {"fixed_addresses": 1, "null_operands": 1}),
+    "turing": (f"GPU {NVIDIA} 1 75 0 0 0", TURING),
     "ampere": (f"GPU {NVIDIA} 1 80 0 0 0", AMPERE | {"unit_local_bytes": 164}),
     "ada": (f"GPU {NVIDIA} 1 89 0 0 0", AMPERE | {"unit_local_bytes": 100}),
     "hopper": (

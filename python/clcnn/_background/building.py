@@ -14,6 +14,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Generic, TypeVar
 
+from clcnn import _core
+from clcnn._background import builders
 from clcnn._background.threads import Task
 from clcnn._log import logger
 from clcnn._progress import Line
@@ -58,6 +60,29 @@ class Watch:
             self.text = f"{WORDS['programs']}, {done} of {wanted}"
         elif what != "programs":
             self.text = WORDS[what]
+
+    def build(
+        self, device: _core.Device, cache_dir: str, most: int, programs: list[builders.Program]
+    ) -> None:
+        """Has other processes build programs into the disk cache, as many as they can."""
+        count = builders.processes(most, len(programs), device.global_mem)
+        if not count:
+            return
+
+        def look(done: int) -> None:
+            self.text = f"{WORDS['programs']}, {done} of {len(programs)}"
+            self()
+
+        begun = time.perf_counter()
+        try:
+            done = builders.build(programs, device.index, cache_dir, count, look)
+        except OSError as error:
+            logger.debug("no other processes build programs: %s", error)
+            return
+        logger.debug(
+            "%d processes built %d of %d programs in %.0f ms",
+            count, done, len(programs), 1e3 * (time.perf_counter() - begun),
+        )  # fmt: skip
 
 
 class Job(Generic[T]):
