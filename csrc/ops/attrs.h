@@ -238,10 +238,12 @@ struct conv_pool_attrs { /* made by the rewriter: a conv, its epilogue, small wi
 struct to_bytes_attrs {
     float scale;
     int32_t zero, block; /* channels of a block: 4 or 16 */
+    int32_t rows;        /* 1: channels are the last dimension, all others together pixels */
 };
 struct from_bytes_attrs {
     float scale;
     int32_t zero, channels, rank; /* rank of the result: 4, or 2 for maps of one pixel */
+    struct ints rows;             /* of rows: all dimensions but the last, that of channels; n 0: a map */
 };
 struct byte_conv_attrs {
     struct conv_attrs conv;

@@ -1,6 +1,6 @@
 /* byte_maps.c: operators on maps of bytes, which rewrites make of quantised layers. A map of C channels is [N, C/B, H, W, B], with the
- * channels innermost in blocks of B, 4 or 16; lanes past the last channel hold anything. A byte stands for (byte - zero) *
- * scale. */
+ * channels innermost in blocks of B, 4 or 16; rows of any rank are [1, C/B, 1, rows, B]. Lanes past the last channel hold
+ * anything. A byte stands for (byte - zero) * scale. */
 #include "ops/rules.h"
 
 enum { BLOCK = 16 };
@@ -20,10 +20,15 @@ static enum clcnn_status infer_to_bytes(struct infer *in, struct clcnn_err *err)
     const struct to_bytes_attrs *a = in->attrs;
     const struct clcnn_shape *x = &in->in[0];
     const bool map = x->rank == 4;
+    in->n_out = 1;
+    if (a->rows && x->rank >= 2) {
+        const int32_t channels = x->dim[x->rank - 1];
+        in->out[0] = map_of(1, channels, 1, (int32_t)(shape_count(x) / channels), a->block);
+        return CLCNN_OK;
+    }
     if (!map && x->rank != 2)
         return shape_fail(in, err, "input %s has neither 2 nor 4 dimensions", SHAPE(x));
     in->out[0] = map_of(x->dim[0], x->dim[1], map ? x->dim[2] : 1, map ? x->dim[3] : 1, a->block);
-    in->n_out = 1;
     return CLCNN_OK;
 }
 
@@ -37,6 +42,15 @@ static enum clcnn_status infer_from_bytes(struct infer *in, struct clcnn_err *er
     if (a->rank == 2)
         in->out[0].dim[2] = in->out[0].dim[3] = 0;
     in->n_out = 1;
+    if (a->rows.n == 0)
+        return CLCNN_OK;
+    int64_t pixels = 1;
+    in->out[0].rank = a->rows.n + 1;
+    for (int i = 0; i < a->rows.n; i++)
+        pixels *= in->out[0].dim[i] = a->rows.v[i];
+    in->out[0].dim[a->rows.n] = a->channels;
+    if (pixels != (int64_t)x->dim[2] * x->dim[3])
+        return shape_fail(in, err, "input %s has no %lld rows", SHAPE(x), (long long)pixels);
     return CLCNN_OK;
 }
 

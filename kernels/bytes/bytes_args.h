@@ -82,7 +82,7 @@ struct byte_lookup_args {
 /* To bytes and back: to_bytes, from_bytes. */
 struct byte_move_args {
     i64 src_n, dst_n;
-    i32 n, c;
+    i32 n, c;        /* items, or rows of each */
     i32 pixels, run; /* pixels of a map, and of a work-item */
     f32 scale;
     i32 zero;

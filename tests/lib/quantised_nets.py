@@ -32,22 +32,33 @@ class Quantised(Net):
         return self._rng.integers(-most, most + 1, shape).astype(np.float32)
 
     def sum(
-        self, name: str, x: int, filters: int, size: Any = 1, zero: int = 0, most: int = 127, **attrs: Any
+        self,
+        name: str,
+        x: int,
+        filters: int,
+        size: Any = 1,
+        zero: int = 0,
+        most: int = 127,
+        rows: bool = False,
+        **attrs: Any,
     ) -> int:
-        """A convolution, or a linear layer of an input of rank 2, rounded to steps."""
+        """A convolution of an input of rank 4, or a linear layer of another one, or of `rows`, rounded to
+        steps."""
         size = (size, size) if isinstance(size, int) else size
         shape = self.graph.shape(x)
-        op, window = ("conv", size) if len(shape) == 4 else ("linear", ())
-        channels = shape[1] // attrs.get("groups", 1)
+        conv = len(shape) == 4 and not rows
+        op, window = ("conv", size) if conv else ("linear", ())
+        channels = shape[1 if conv else -1] // attrs.get("groups", 1)
         weights = self.whole(filters, channels, *window, most=most)
         # steps are left over on both sides of most sums
         factor = (
             self._rng.uniform(0.5, 1.0, filters) * 200 / (most * 100 * (channels * np.prod(window)) ** 0.5)
         )
         bias = self.whole(filters, most=5000)
+        aside = (1, -1, 1, 1) if conv else (*[1] * (len(shape) - 1), -1)
         y = self.layer(op, name, x, self.constant(weights), self.constant(bias), **attrs)
         y = self.layer("round", f"{name}.round", y)
-        y = self.layer("mul", f"{name}.scaled", y, self.constant(factor.reshape(1, -1, *[1] * len(window))))
+        y = self.layer("mul", f"{name}.scaled", y, self.constant(factor.reshape(aside)))
         return self.steps(f"{name}.steps", y, zero)
 
     def scaled(self, name: str, x: int, scale: float) -> int:

@@ -2,20 +2,22 @@
  * kernels/bytes/byte_lookup.cl. */
 #include "algos/bytes/byte_common.h"
 
-/* The floats and the bytes of a move; `parts`: rows of pixels that work-items take runs of. */
+/* The floats and the bytes of a move; `parts`: rows of pixels that work-items take runs of. Rows are those
+ * of all items together. */
 static void emit_move(const struct problem *p, struct emit *e, const char *file, const struct operand *floats,
-                      const struct operand *bytes, size_t parts, struct byte_move_args a)
+                      const struct operand *bytes, size_t parts, bool rows, struct byte_move_args a)
 {
     const size_t lines =
         ceil_div((size_t)shape_count_from(&bytes->shape, 2) / (size_t)bytes->shape.dim[4], 16);
     a.src_n = p->in[0].batch_stride;
     a.dst_n = p->out[0].batch_stride;
-    a.n = floats->shape.dim[0];
-    a.c = floats->shape.dim[1];
+    a.n = rows ? bytes->shape.dim[3] / floats->shape.dim[0] : bytes->shape.dim[0];
+    a.c = rows ? floats->shape.dim[floats->shape.rank - 1] : floats->shape.dim[1];
     a.pixels = bytes->shape.dim[2] * bytes->shape.dim[3];
     a.run = 16 * bytes_run(p, parts, lines);
     struct step *s = emit_step(e, file, "main", parts * ceil_div((size_t)a.pixels, (size_t)a.run), 1);
     step_define(s, "B", bytes->shape.dim[4]);
+    step_define(s, "ROWS", rows);
     step_read(s, p->in[0].view);
     step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
@@ -26,16 +28,17 @@ static void emit_to(const struct problem *p, struct emit *e)
 {
     const struct to_bytes_attrs *attrs = p->attrs;
     const struct clcnn_shape *y = &p->out[0].shape;
-    const size_t fours = (size_t)y->dim[0] * (size_t)y->dim[1] * (size_t)(y->dim[4] / 4);
-    emit_move(p, e, "to_bytes", &p->in[0], &p->out[0], fours,
-              (struct byte_move_args){.scale = attrs->scale, .zero = attrs->zero});
+    const size_t fours = (size_t)y->dim[1] * (size_t)(y->dim[4] / 4);
+    emit_move(p, e, "to_bytes", &p->in[0], &p->out[0], (size_t)y->dim[0] * (attrs->rows ? 1 : fours),
+              attrs->rows, (struct byte_move_args){.scale = attrs->scale, .zero = attrs->zero});
 }
 
 static void emit_from(const struct problem *p, struct emit *e)
 {
     const struct from_bytes_attrs *attrs = p->attrs;
-    const struct clcnn_shape *y = &p->out[0].shape;
-    emit_move(p, e, "from_bytes", &p->out[0], &p->in[0], (size_t)y->dim[0] * (size_t)y->dim[1],
+    const bool rows = attrs->rows.n > 0;
+    const size_t items = (size_t)p->in[0].shape.dim[0];
+    emit_move(p, e, "from_bytes", &p->out[0], &p->in[0], rows ? items : items * (size_t)attrs->channels, rows,
               (struct byte_move_args){.scale = attrs->scale, .zero = attrs->zero});
 }
 

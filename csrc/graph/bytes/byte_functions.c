@@ -5,6 +5,7 @@
 /* What a value is made of. base: the bytes, -1: there are none by now. */
 struct chain {
     int base, functions;
+    bool rows;
 };
 
 /* The table that made bytes of others; NULL: they are not made so. */
@@ -40,6 +41,7 @@ static bool follow(const struct byte_pass *b, int value, const struct clcnn_shap
         const int base = t ? t->base : b->known[value].bytes;
         const bool same = c->base < 0 || c->base == base;
         c->base = base;
+        c->rows = b->known[value].rows;
         return same;
     }
     const struct node *n = match_producer(b->r, value);
@@ -72,7 +74,8 @@ static enum clcnn_status tabulate(struct byte_pass *b, int value, int *out)
     } else if (byte_is_known(b, value)) {
         const struct known k = b->known[value];
         const struct byte_table *t = table_of(b, k.bytes);
-        const struct from_bytes_attrs attrs = {k.scale, k.zero, BYTE_BLOCK, 4};
+        const struct from_bytes_attrs attrs = {
+            .scale = k.scale, .zero = k.zero, .channels = BYTE_BLOCK, .rank = 4};
         if (t)
             TRY(byte_append(b, &op_from_bytes, "table", &attrs, &t->table, 1, out));
         else
@@ -94,13 +97,13 @@ enum clcnn_status byte_round_function(struct byte_pass *b, const struct rounded 
     struct chain c = {.base = -1};
     int floats = -1;
     struct known moved; /* parts of maps, and the like, are known when they are asked for */
-    TRY(byte_of(b, what->x, false, &moved));
+    TRY(byte_of(b, what->x, BYTE_AS_THEY_ARE, &moved));
     if (!follow(b, what->x, byte_shape(b, what->x), &c) || c.base < 0)
         return CLCNN_OK;
     const struct node *n = match_producer(b->r, what->x);
     const char *name = n ? n->name : "bytes"; /* graph_append() copies it */
     struct byte_table t = {.base = c.base};
-    const struct to_bytes_attrs attrs = {what->to.scale, what->to.zero, BYTE_BLOCK};
+    const struct to_bytes_attrs attrs = {.scale = what->to.scale, .zero = what->to.zero, .block = BYTE_BLOCK};
     TRY(tabulate(b, what->x, &floats));
     TRY(byte_append(b, &op_to_bytes, name, &attrs, &floats, 1, &t.table));
     const int inputs[] = {t.base, t.table};
@@ -109,6 +112,7 @@ enum clcnn_status byte_round_function(struct byte_pass *b, const struct rounded 
     b->tables[b->n_tables++] = t;
     *out = what->to;
     out->bytes = t.bytes;
+    out->rows = c.rows;
 done:
     return st;
 }

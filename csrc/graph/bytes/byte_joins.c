@@ -7,9 +7,9 @@
 static enum clcnn_status with_steps(struct byte_pass *b, int value, const struct known *to, struct known *out)
 {
     enum clcnn_status st = CLCNN_OK;
-    const struct rounded what = {value, {-1, to->scale, to->zero}};
+    const struct rounded what = {value, {-1, to->scale, to->zero, false}};
     const struct rounded *found = byte_find(b, &what);
-    TRY(byte_of(b, value, false, out));
+    TRY(bytes_of_map(b, value, BYTE_AS_THEY_ARE, out));
     if (out->bytes < 0 || (out->scale == to->scale && out->zero == to->zero))
         return CLCNN_OK;
     if (found) {
@@ -18,7 +18,7 @@ static enum clcnn_status with_steps(struct byte_pass *b, int value, const struct
     }
     TRY(byte_round_function(b, &what, out));
     if (out->bytes >= 0)
-        b->rounded[b->n_rounded++] = (struct rounded){value, {out->bytes, to->scale, to->zero}};
+        b->rounded[b->n_rounded++] = (struct rounded){value, {out->bytes, to->scale, to->zero, false}};
 done:
     return st;
 }
@@ -48,7 +48,7 @@ enum clcnn_status byte_round_concat(struct byte_pass *b, const struct rounded *w
     }
     for (int i = 0; i < count; i++) { /* all of them, before anything is made of one */
         struct known k;
-        TRY(byte_of(b, b->r->g->nodes[node].in[i], some, &k));
+        TRY(bytes_of_map(b, b->r->g->nodes[node].in[i], some ? BYTE_MAP : BYTE_AS_THEY_ARE, &k));
         if (k.bytes < 0 || byte_shape(b, k.bytes)->dim[4] != BYTE_BLOCK)
             return CLCNN_OK;
     }
@@ -86,8 +86,8 @@ static bool is_gate(const struct byte_pass *b, int value, const struct clcnn_sha
 
 static bool is_map(const struct byte_pass *b, int value, const struct clcnn_shape *y)
 {
-    return byte_is_known(b, value) && byte_shape(b, b->known[value].bytes)->dim[4] == BYTE_BLOCK &&
-           shape_equal(byte_shape(b, value), y);
+    return byte_is_known(b, value) && !b->known[value].rows &&
+           byte_shape(b, b->known[value].bytes)->dim[4] == BYTE_BLOCK && shape_equal(byte_shape(b, value), y);
 }
 
 static bool of_product(const struct byte_pass *b, int value, struct affine *a)

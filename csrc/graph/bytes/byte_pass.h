@@ -14,7 +14,10 @@ struct known {
     int bytes; /* value; -1: it is not known */
     float scale;
     int zero;
+    bool rows; /* channels are the value's last dimension, not its second */
 };
+/* Whether floats that are to be rounded become bytes by themselves, and which of their dimensions is that of channels. */
+enum byte_make { BYTE_AS_THEY_ARE, BYTE_MAP, BYTE_ROWS };
 
 /* What is rounded to steps: floats x, and the bytes that come out, or -1. */
 struct rounded {
@@ -55,7 +58,9 @@ bool byte_is_known(const struct byte_pass *b, int value);
 /* What is rounded so by now; NULL: nothing. */
 const struct rounded *byte_find(const struct byte_pass *b, const struct rounded *what);
 /* The bytes of a float value, through what only moves them; floats are rounded where `make` says so. */
-enum clcnn_status byte_of(struct byte_pass *b, int value, bool make, struct known *out);
+enum clcnn_status byte_of(struct byte_pass *b, int value, enum byte_make make, struct known *out);
+/* The same, of a map. */
+enum clcnn_status bytes_of_map(struct byte_pass *b, int value, enum byte_make make, struct known *out);
 
 /* What is rounded as bytes, if it is a sum of products, the sum of each channel, or that of two maps, maps side by side, a map times
  * a number a channel, or computed from one map element by element; out->bytes stays -1 else. */

@@ -47,15 +47,21 @@ static bool groups_fit(const struct byte_pass *b, const struct node *n)
             a->dilation.v[1] == 1);
 }
 
+/* Whether so many numbers are one a channel, which is the second dimension of a map and the last one of rows. */
+static bool has_channels(const struct clcnn_shape *s, bool map, int32_t channels)
+{
+    return s->rank > 0 && s->dim[map ? 1 : s->rank - 1] == channels;
+}
+
 /* The factor a filter as a constant of its own; *value -1: there is none. */
-static enum clcnn_status factor_of(struct byte_pass *b, int constant, int32_t filters, int *value)
+static enum clcnn_status factor_of(struct byte_pass *b, int constant, bool conv, int32_t filters, int *value)
 {
     enum clcnn_status st = CLCNN_OK;
     const float *data = byte_constant(b, constant);
     const int64_t count = data ? shape_count(byte_shape(b, constant)) : 0;
     const struct clcnn_shape shape = {.rank = 1, .dim = {filters}};
     *value = -1;
-    if (count != 1 && (count != filters || byte_shape(b, constant)->dim[1] != filters))
+    if (count != 1 && (count != filters || !has_channels(byte_shape(b, constant), conv, filters)))
         return CLCNN_OK;
     for (int64_t i = 0; i < count; i++)
         if (!isfinite(data[i]) || data[i] < 0.0f)
@@ -91,15 +97,17 @@ enum clcnn_status byte_round_products(struct byte_pass *b, const struct rounded 
     if (!n || n->epi.add >= 0 || n->epi.act != ACT_none || rewrite_is_forced(b->r, n, &op_byte_conv))
         return CLCNN_OK;
     const bool conv = rewrite_is(n, &op_conv);
-    if (byte_shape(b, n->in[0])->rank != (conv ? 4 : 2) || !rewrite_is_constant(b->r, n->in[1]) ||
+    if ((conv && byte_shape(b, n->in[0])->rank != 4) || !rewrite_is_constant(b->r, n->in[1]) ||
         (conv && !groups_fit(b, n)))
         return CLCNN_OK;
+    const bool map =
+        byte_shape(b, n->in[0])->rank > 2; /* else channels are the second and the last dimension */
     const int node = b->r->g->values[n->out[0]].producer;
-    TRY(factor_of(b, constant, byte_shape(b, n->in[1])->dim[0], &factor));
+    TRY(factor_of(b, constant, conv, byte_shape(b, n->in[1])->dim[0], &factor));
     if (factor < 0 || !weights_fit(b, n, factor))
         return CLCNN_OK;
-    TRY(byte_of(b, n->in[0], true, &x));
-    if (x.bytes < 0 || x.scale != 1.0f)
+    TRY(byte_of(b, n->in[0], conv ? BYTE_MAP : BYTE_ROWS, &x));
+    if (x.bytes < 0 || x.scale != 1.0f || (conv ? x.rows : map && !x.rows))
         return CLCNN_OK;
     n = &b->r->g->nodes[node];
     attrs.x_zero = x.zero;
@@ -109,6 +117,7 @@ enum clcnn_status byte_round_products(struct byte_pass *b, const struct rounded 
     const int inputs[] = {x.bytes, n->in[1], factor, n->in[2]};
     TRY(rewrite_note(b->r, "add up %s %s in bytes", n->op->name, n->name));
     *out = what->to;
+    out->rows = x.rows;
     TRY(byte_append(b, &op_byte_conv, n->name, &attrs, inputs, COUNT_OF(inputs), &out->bytes));
 done:
     return st;
@@ -141,7 +150,7 @@ enum clcnn_status byte_round_mean(struct byte_pass *b, const struct rounded *wha
         return CLCNN_OK;
     const int node = b->r->g->values[sum->out[0]].producer;
     const double most = (double)shape_count_from(byte_shape(b, sum->in[0]), 2) * (BYTE_STEPS - 1);
-    TRY(byte_of(b, sum->in[0], false, &x));
+    TRY(bytes_of_map(b, sum->in[0], BYTE_AS_THEY_ARE, &x));
     factor *= (double)x.scale / (double)what->to.scale;
     if (x.bytes < 0 || byte_shape(b, x.bytes)->dim[4] != BYTE_BLOCK ||
         !(most <= BYTE_MOST_SUM && fabs(factor) * most <= BYTE_MOST_SUM))
@@ -213,8 +222,11 @@ enum clcnn_status byte_round_maps(struct byte_pass *b, const struct rounded *wha
         return CLCNN_OK;
     const int in[] = {add->in[0], add->in[1]}, node = b->r->g->values[add->out[0]].producer;
     for (int i = 0; i < 2; i++)
-        TRY(byte_of(b, in[i], false, &k[i]));
-    if (k[0].bytes < 0 || k[1].bytes < 0 ||
+        TRY(byte_of(b, in[i], BYTE_AS_THEY_ARE, &k[i]));
+    for (int i = 0; i < 2; i++)
+        if (k[i].bytes < 0 && k[1 - i].bytes >= 0 && k[1 - i].rows)
+            TRY(byte_of(b, in[i], BYTE_ROWS, &k[i]));
+    if (k[0].bytes < 0 || k[1].bytes < 0 || k[0].rows != k[1].rows ||
         !shape_equal(byte_shape(b, k[0].bytes), byte_shape(b, k[1].bytes)))
         return CLCNN_OK;
     struct node *first = own_conv(b, in[0], &k[0]), *second = own_conv(b, in[1], &k[1]);
@@ -225,6 +237,7 @@ enum clcnn_status byte_round_maps(struct byte_pass *b, const struct rounded *wha
     add_to(b, own ? second : first, k, own, what);
     *out = what->to;
     out->bytes = k[own].bytes;
+    out->rows = k[own].rows;
     forget(b, out->bytes);
 done:
     return st;

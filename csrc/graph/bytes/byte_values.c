@@ -28,7 +28,7 @@ bool byte_rounding(const struct byte_pass *b, const struct node *n, struct round
     if (n->dead || !rewrite_is(n, &op_fake_quantize) || !(a->p1 >= 0.0f && a->p1 < BYTE_STEPS) ||
         rintf(a->p1) != a->p1)
         return false;
-    *out = (struct rounded){n->in[0], {-1, a->p0, (int)a->p1}};
+    *out = (struct rounded){n->in[0], {-1, a->p0, (int)a->p1, false}};
     const struct node *over = a->p0 == 1.0f ? match_op(b->r, n->in[0], &op_div) : NULL;
     if (over && match_scalar(b->r, over->in[1], &scale) && scale > 0.0 && isfinite(scale)) {
         out->x = over->in[0];
@@ -58,7 +58,7 @@ bool byte_only_rounded(const struct byte_pass *b, int value, const struct rounde
         if (n->dead)
             continue;
         if (rewrite_is(n, &op_div) && n->in[0] == value) {
-            const struct rounded inner = {n->out[0], {-1, 1.0f, as->to.zero}};
+            const struct rounded inner = {n->out[0], {-1, 1.0f, as->to.zero, false}};
             double scale = 0.0;
             if (!match_scalar(b->r, n->in[1], &scale) || (float)scale != as->to.scale ||
                 n->out[0] >= b->n_values || !byte_only_rounded(b, n->out[0], &inner))
@@ -66,7 +66,7 @@ bool byte_only_rounded(const struct byte_pass *b, int value, const struct rounde
             found++;
         } else if (rewrite_is(n, &op_fake_quantize) && n->in[0] == value) {
             const struct eltwise_attrs *a = n->attrs;
-            other = (struct rounded){value, {-1, a->p0, (int)a->p1}};
+            other = (struct rounded){value, {-1, a->p0, (int)a->p1, false}};
             if (!same_rounding(&other, as))
                 return false;
             found++;
@@ -88,14 +88,16 @@ enum clcnn_status byte_append(struct byte_pass *b, const struct op_def *op, cons
 
 /* Rounds floats to bytes by themselves. */
 static enum clcnn_status make_bytes(struct byte_pass *b, const struct node *n, const struct rounded *what,
-                                    struct known *out)
+                                    enum byte_make make, struct known *out)
 {
     const struct clcnn_shape *x = byte_shape(b, what->x);
     const int in = what->x;
+    const bool rows = make == BYTE_ROWS;
     const struct to_bytes_attrs attrs = {what->to.scale, what->to.zero,
-                                         x->dim[1] <= BYTE_FEW ? BYTE_FEW : BYTE_BLOCK};
+                                         !rows && x->dim[1] <= BYTE_FEW ? BYTE_FEW : BYTE_BLOCK, rows};
     *out = what->to;
-    if (x->rank != 4 && x->rank != 2)
+    out->rows = rows;
+    if (!rows && x->rank != 4 && x->rank != 2)
         return CLCNN_OK;
     const enum clcnn_status st = byte_append(b, &op_to_bytes, n->name, &attrs, &in, 1, &out->bytes);
     if (st == CLCNN_OK)
@@ -123,6 +125,13 @@ static bool keeps_channels(const struct byte_pass *b, const struct node *n)
     const struct clcnn_shape *x = byte_shape(b, n->in[0]), *y = byte_shape(b, n->out[0]);
     return rewrite_is_reshape(n) && x->rank == 4 && y->rank == 2 && shape_count_from(x, 2) == 1 &&
            x->dim[1] == y->dim[1];
+}
+
+static bool keeps_rows(const struct byte_pass *b, const struct node *n)
+{
+    const struct clcnn_shape *x = byte_shape(b, n->in[0]), *y = byte_shape(b, n->out[0]);
+    return rewrite_is_reshape(n) && x->rank >= 2 && y->rank >= 2 &&
+           x->dim[x->rank - 1] == y->dim[y->rank - 1];
 }
 
 /* The node that gives a value, alone or as one of its parts; NULL: none does. */
@@ -173,7 +182,52 @@ static enum clcnn_status take_blocks(struct byte_pass *b, const char *name, cons
     return byte_append(b, &op_byte_join, name, &attrs, &in, 1, &of->bytes);
 }
 
-enum clcnn_status byte_of(struct byte_pass *b, int value, bool make, struct known *out)
+/* Whether a value holds what was rounded, moved to other places. *what: how it is rounded again. */
+static bool rounded_and_moved(const struct byte_pass *b, int value, struct rounded *what)
+{
+    const struct node *n = match_producer(b->r, value);
+    while (n && !n->dead && (rewrite_is_reshape(n) || rewrite_is(n, &op_transpose)))
+        n = match_producer(b->r, n->in[0]);
+    if (!n || !byte_rounding(b, n, what))
+        return false;
+    what->x = value;
+    what->to.scale = ((const struct eltwise_attrs *)n->attrs)->p0;
+    return true;
+}
+
+static enum clcnn_status find_or_make(struct byte_pass *b, const struct node *n, const struct rounded *what,
+                                      enum byte_make make, struct known *out)
+{
+    const struct rounded *found = byte_find(b, what);
+    if (!found)
+        return make_bytes(b, n, what, make, out);
+    *out = found->to;
+    return CLCNN_OK;
+}
+
+/* Rows times one number, as they were rounded to whole ones. */
+static enum clcnn_status of_product(struct byte_pass *b, const struct node *mul, struct known *out)
+{
+    double factor = 0.0;
+    const int at = match_scalar_operand(b->r, mul, &factor);
+    if (at < 0 || !(factor > 0.0) || !isfinite(factor))
+        return CLCNN_OK;
+    const enum clcnn_status st = byte_of(b, mul->in[1 - at], BYTE_ROWS, out);
+    if (out->scale != 1.0f || !out->rows)
+        out->bytes = -1;
+    out->scale = (float)factor;
+    return st;
+}
+
+enum clcnn_status bytes_of_map(struct byte_pass *b, int value, enum byte_make make, struct known *out)
+{
+    const enum clcnn_status st = byte_of(b, value, make, out);
+    if (out->rows)
+        *out = (struct known){.bytes = -1};
+    return st;
+}
+
+enum clcnn_status byte_of(struct byte_pass *b, int value, enum byte_make make, struct known *out)
 {
     int32_t blocks[2];
     enum clcnn_status st = CLCNN_OK;
@@ -187,26 +241,30 @@ enum clcnn_status byte_of(struct byte_pass *b, int value, bool make, struct know
         return CLCNN_OK;
     if (rewrite_is(n, &op_max_pool) && byte_shape(b, value)->rank == 4 &&
         byte_shape(b, value)->dim[1] > BYTE_FEW) {
-        TRY(byte_of(b, n->in[0], make, out));
+        TRY(bytes_of_map(b, n->in[0], make, out));
         if (out->bytes >= 0 && byte_shape(b, out->bytes)->dim[4] == BYTE_BLOCK)
             TRY(make_windows(b, match_producer(b->r, value), out));
         else
             out->bytes = -1;
     } else if (takes_blocks(b, n, value, blocks)) {
-        TRY(byte_of(b, n->in[0], make, out));
+        TRY(bytes_of_map(b, n->in[0], make, out));
         if (out->bytes >= 0 && byte_shape(b, out->bytes)->dim[4] == BYTE_BLOCK)
             TRY(take_blocks(b, made_by(b, value)->name, blocks, out));
         else
             out->bytes = -1;
     } else if (keeps_channels(b, n)) {
-        TRY(byte_of(b, n->in[0], make, out));
+        TRY(bytes_of_map(b, n->in[0], make, out));
+    } else if (keeps_rows(b, n)) {
+        TRY(byte_of(b, n->in[0], make == BYTE_ROWS ? make : BYTE_AS_THEY_ARE, out));
+        if (!out->rows)
+            out->bytes = -1;
     } else if (make && byte_rounding(b, n, &what)) {
-        const struct rounded *found = byte_find(b, &what);
-        if (found)
-            *out = found->to;
-        else
-            TRY(make_bytes(b, n, &what, out));
+        TRY(find_or_make(b, n, &what, make, out));
         out->scale = ((const struct eltwise_attrs *)match_producer(b->r, value)->attrs)->p0;
+    } else if (make == BYTE_ROWS && rounded_and_moved(b, value, &what)) {
+        TRY(find_or_make(b, n, &what, make, out));
+    } else if (make == BYTE_ROWS && rewrite_is(n, &op_mul)) {
+        TRY(of_product(b, n, out));
     }
     b->known[value] = *out;
 done:

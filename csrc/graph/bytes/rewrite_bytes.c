@@ -16,14 +16,14 @@
 static enum clcnn_status round_same(struct byte_pass *b, const struct rounded *what, struct known *out)
 {
     struct known k;
-    const enum clcnn_status st = byte_of(b, what->x, false, &k);
+    const enum clcnn_status st = byte_of(b, what->x, BYTE_AS_THEY_ARE, &k);
     if (st == CLCNN_OK && k.bytes >= 0 && k.scale == what->to.scale && k.zero == what->to.zero)
         *out = k;
     return st;
 }
 
 /* Makes a node that rounds floats one that gives what bytes stand for. */
-static enum clcnn_status read_bytes(struct byte_pass *b, int index, int bytes)
+static enum clcnn_status read_bytes(struct byte_pass *b, int index, const struct known *k)
 {
     struct node *n = &b->r->g->nodes[index];
     const struct clcnn_shape *y = byte_shape(b, n->out[0]);
@@ -31,11 +31,17 @@ static enum clcnn_status read_bytes(struct byte_pass *b, int index, int bytes)
     struct from_bytes_attrs *attrs = clcnn_calloc(1, sizeof *attrs);
     if (!attrs)
         return clcnn_fail_mem(b->r->err, sizeof *attrs);
-    *attrs = (struct from_bytes_attrs){old->p0, (int)old->p1, y->dim[1], y->rank};
+    *attrs = (struct from_bytes_attrs){.scale = old->p0,
+                                       .zero = (int)old->p1,
+                                       .channels = y->dim[k->rows ? y->rank - 1 : 1],
+                                       .rank = y->rank};
+    attrs->rows.n = k->rows ? y->rank - 1 : 0;
+    for (int i = 0; i < attrs->rows.n; i++)
+        attrs->rows.v[i] = y->dim[i];
     free(n->attrs);
     n->attrs = attrs;
     n->op = &op_from_bytes;
-    n->in[0] = bytes;
+    n->in[0] = k->bytes;
     return CLCNN_OK;
 }
 
@@ -53,11 +59,12 @@ static enum clcnn_status visit_rounding(struct byte_pass *b, int index, const st
     if (k.bytes < 0)
         return CLCNN_OK;
     if (!found)
-        b->rounded[b->n_rounded++] = (struct rounded){what->x, {k.bytes, what->to.scale, what->to.zero}};
+        b->rounded[b->n_rounded++] =
+            (struct rounded){what->x, {k.bytes, what->to.scale, what->to.zero, k.rows}};
     a = b->r->g->nodes[index].attrs;
     k.scale = a->p0;
     b->known[b->r->g->nodes[index].out[0]] = k;
-    TRY(read_bytes(b, index, k.bytes));
+    TRY(read_bytes(b, index, &k));
 done:
     return st;
 }
@@ -137,13 +144,11 @@ static bool has_rounding(const struct clcnn_graph *g)
     return false;
 }
 
-enum clcnn_status rewrite_to_bytes(struct rewriter *r)
+static enum clcnn_status to_bytes(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
     struct byte_pass b = {.r = r, .n_values = r->g->n_values};
     const size_t nodes = (size_t)r->g->n_nodes, values = (size_t)r->g->n_values, inputs = count_inputs(r->g);
-    if (!r->options->byte_products || !has_rounding(r->g))
-        return CLCNN_OK;
     b.known = clcnn_calloc(values + 1, sizeof *b.known);
     b.rounded = clcnn_calloc(2 * nodes + inputs + 1, sizeof *b.rounded);
     b.tables = clcnn_calloc(nodes + inputs + 1, sizeof *b.tables);
@@ -160,5 +165,17 @@ done:
     free(b.rounded);
     free(b.tables);
     free(b.order);
+    return st;
+}
+
+enum clcnn_status rewrite_to_bytes(struct rewriter *r)
+{
+    enum clcnn_status st = CLCNN_OK;
+    if (!r->options->byte_products || !has_rounding(r->g))
+        return CLCNN_OK;
+    TRY(rewrite_products(r)); /* matrix products are linear layers here, too */
+    TRY(rewrite_count_anew(r));
+    TRY(to_bytes(r));
+done:
     return st;
 }
