@@ -45,9 +45,16 @@ def test_a_reshape_that_keeps_channels(device, rank):
     assert tried.ops.count("byte_conv") == 2 and tried.ops.count("to_bytes") == 1
 
 
-def test_functions_between_are_looked_up(device):
+@pytest.mark.parametrize("place", ["", "before", "after"])
+def test_functions_between_are_looked_up(device, place):
+    """A reshape may stand before the function, or between it and the rounding."""
+
     def between(net: Quantised, x: int) -> int:
+        if place == "before":
+            x = reshaped(net, "r", x, 19, K)
         y = net.layer("gelu", "gelu", net.scaled("s", x, 0.05))
+        if place == "after":
+            y = reshaped(net, "r", y, 19, K)
         return net.steps("again", y, 20, 0.03)
 
     tried = Tried(device, two_layers((1, 19, C), between)).exact()

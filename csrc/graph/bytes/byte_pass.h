@@ -57,6 +57,8 @@ int byte_before_relu(const struct byte_pass *b, int value, int zero);
 bool byte_is_known(const struct byte_pass *b, int value);
 /* What is rounded so by now; NULL: nothing. */
 const struct rounded *byte_find(const struct byte_pass *b, const struct rounded *what);
+/* Whether a node is a reshape that leaves the last dimension as it is. */
+bool byte_keeps_rows(const struct byte_pass *b, const struct node *n);
 /* The bytes of a float value, through what only moves them; floats are rounded where `make` says so. */
 enum clcnn_status byte_of(struct byte_pass *b, int value, enum byte_make make, struct known *out);
 /* The same, of a map. */

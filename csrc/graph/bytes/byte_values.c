@@ -127,7 +127,7 @@ static bool keeps_channels(const struct byte_pass *b, const struct node *n)
            x->dim[1] == y->dim[1];
 }
 
-static bool keeps_rows(const struct byte_pass *b, const struct node *n)
+bool byte_keeps_rows(const struct byte_pass *b, const struct node *n)
 {
     const struct clcnn_shape *x = byte_shape(b, n->in[0]), *y = byte_shape(b, n->out[0]);
     return rewrite_is_reshape(n) && x->rank >= 2 && y->rank >= 2 &&
@@ -254,7 +254,7 @@ enum clcnn_status byte_of(struct byte_pass *b, int value, enum byte_make make, s
             out->bytes = -1;
     } else if (keeps_channels(b, n)) {
         TRY(bytes_of_map(b, n->in[0], make, out));
-    } else if (keeps_rows(b, n)) {
+    } else if (byte_keeps_rows(b, n)) {
         TRY(byte_of(b, n->in[0], make == BYTE_ROWS ? make : BYTE_AS_THEY_ARE, out));
         if (!out->rows)
             out->bytes = -1;

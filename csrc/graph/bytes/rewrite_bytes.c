@@ -45,12 +45,32 @@ static enum clcnn_status read_bytes(struct byte_pass *b, int index, const struct
     return CLCNN_OK;
 }
 
+/* Rows that are made and then reshaped: the same bytes as before it. */
+static enum clcnn_status round_before_reshape(struct byte_pass *b, const struct rounded *what,
+                                              struct known *out)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct rounded before = *what;
+    const struct node *n = match_producer(b->r, what->x);
+    for (; n && !n->dead && byte_keeps_rows(b, n); n = match_producer(b->r, before.x))
+        before.x = n->in[0];
+    if (before.x == what->x)
+        return CLCNN_OK;
+    TRY(byte_round_products(b, &before, out));
+    if (out->bytes < 0)
+        TRY(byte_round_function(b, &before, out));
+    if (!out->rows)
+        out->bytes = -1;
+done:
+    return st;
+}
+
 static enum clcnn_status visit_rounding(struct byte_pass *b, int index, const struct rounded *what)
 {
     enum clcnn_status st = CLCNN_OK;
     enum clcnn_status (*const ways[])(struct byte_pass *, const struct rounded *, struct known *) = {
-        round_same,        byte_round_products, byte_round_mean,    byte_round_maps,
-        byte_round_concat, byte_round_affine,   byte_round_function};
+        round_same,        byte_round_products, byte_round_mean,     byte_round_maps,
+        byte_round_concat, byte_round_affine,   byte_round_function, round_before_reshape};
     const struct eltwise_attrs *a = b->r->g->nodes[index].attrs;
     const struct rounded *found = byte_find(b, what);
     struct known k = found ? found->to : (struct known){.bytes = -1};
@@ -82,6 +102,13 @@ static void visit_product(struct byte_pass *b, const struct node *n)
     b->known[n->out[0]] = k;
 }
 
+static void visit_reshape(struct byte_pass *b, const struct node *n)
+{
+    const struct known *k = &b->known[n->in[0]];
+    if (k->bytes >= 0 && k->rows && byte_keeps_rows(b, n))
+        b->known[n->out[0]] = *k;
+}
+
 static enum clcnn_status visit_all(struct byte_pass *b)
 {
     enum clcnn_status st = CLCNN_OK;
@@ -92,6 +119,8 @@ static enum clcnn_status visit_all(struct byte_pass *b)
             TRY(visit_rounding(b, i, &what));
         else if (!b->r->g->nodes[i].dead && rewrite_is(&b->r->g->nodes[i], &op_mul))
             visit_product(b, &b->r->g->nodes[i]);
+        else if (!b->r->g->nodes[i].dead && rewrite_is_reshape(&b->r->g->nodes[i]))
+            visit_reshape(b, &b->r->g->nodes[i]);
         b->order[b->n_order++] = i;
     }
 done:
