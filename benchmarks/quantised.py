@@ -13,7 +13,6 @@ differs must be less than what 8 bits changed.
 from __future__ import annotations
 
 import argparse
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,16 +44,22 @@ class Images:
 class OfZoo:
     """A net of the zoo: x of a batch, and its ONNX file."""
 
+    input = "input"
+
     def __init__(self, name: str) -> None:
         self.name, self._net = name, Net(name)
         self.inputs = self._net.inputs
 
-    def save(self, path: Path, batch: int) -> None:
+    def file(self, folder: Path, batch: int) -> Path:
+        path = folder / f"plain-{batch}.onnx"
         clcnn.onnx.save(self._net.module, path, self.inputs(batch).shape)
+        return path
 
 
 class OfPopulation:
     """The same of a network of population.py."""
+
+    input = "x0"
 
     def __init__(self, name: str, entry: Any) -> None:
         from population_nets import build
@@ -64,9 +69,8 @@ class OfPopulation:
     def inputs(self, batch: int) -> np.ndarray:
         return np.asarray(self._build.inputs(self._entry, batch))
 
-    def save(self, path: Path, batch: int) -> None:
-        made = self._build.onnx(self.name, self._entry, batch, path.parent, "torchscript")
-        shutil.copyfile(made, path)
+    def file(self, folder: Path, batch: int) -> Path:
+        return Path(self._build.onnx(self.name, self._entry, batch, folder, "torchscript"))
 
 
 Source = OfZoo | OfPopulation
@@ -87,8 +91,8 @@ def quantise(net: Source, batch: int, folder: Path, dynamic: bool) -> tuple[Path
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    plain, ready, done = (folder / f"{kind}.onnx" for kind in ("plain", "ready", "int8"))
-    net.save(plain, batch)
+    plain = net.file(folder, batch)
+    ready, done = (folder / f"{kind}-{batch}.onnx" for kind in ("ready", "int8"))
     quant_pre_process(plain, ready, skip_symbolic_shape=True)
     if dynamic:
         quantize_dynamic(ready, done, weight_type=QuantType.QInt8)
@@ -96,17 +100,13 @@ def quantise(net: Source, batch: int, folder: Path, dynamic: bool) -> tuple[Path
     quantize_static(
         ready,
         done,
-        Images(input_of(plain), net.inputs(max(4, batch)), batch),
+        Images(net.input, net.inputs(max(4, batch)), batch),
         quant_format=QuantFormat.QDQ,
         per_channel=True,
         activation_type=QuantType.QUInt8,
         weight_type=QuantType.QInt8,
     )
     return plain, done
-
-
-def input_of(path: Path) -> str:
-    return str(clcnn.onnx.load(path).inputs[0].name)
 
 
 def of_clcnn(path: Path, x: np.ndarray) -> Run:
@@ -188,8 +188,8 @@ def main() -> None:
     results: list[dict[str, Any]] = []
     print(common.table(HEAD, [], WIDTHS))
     for net in sources(args.nets):
-        for batch in args.batch:
-            with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder:
+            for batch in args.batch:
                 files = quantise(net, batch, Path(folder), args.dynamic)
                 line, rows = measure(net, batch, files, args)
                 print(common.table([], [line], WIDTHS), flush=True)

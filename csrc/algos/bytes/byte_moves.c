@@ -2,11 +2,12 @@
  * kernels/bytes/byte_lookup.cl. */
 #include "algos/bytes/byte_common.h"
 
-/* The floats and the bytes of a move; `parts`: rows of pixels that work-items take runs of. Rows are those
- * of all items together. */
+/* The floats and the bytes of a move; `each`: rows of pixels of an item that work-items take runs of. Rows are one run of pixels,
+ * of all items and channels together. */
 static void emit_move(const struct problem *p, struct emit *e, const char *file, const struct operand *floats,
-                      const struct operand *bytes, size_t parts, bool rows, struct byte_move_args a)
+                      const struct operand *bytes, size_t each, bool rows, struct byte_move_args a)
 {
+    const size_t parts = rows ? 1 : (size_t)bytes->shape.dim[0] * each;
     const size_t lines =
         ceil_div((size_t)shape_count_from(&bytes->shape, 2) / (size_t)bytes->shape.dim[4], 16);
     a.src_n = p->in[0].batch_stride;
@@ -29,16 +30,14 @@ static void emit_to(const struct problem *p, struct emit *e)
     const struct to_bytes_attrs *attrs = p->attrs;
     const struct clcnn_shape *y = &p->out[0].shape;
     const size_t fours = (size_t)y->dim[1] * (size_t)(y->dim[4] / 4);
-    emit_move(p, e, "to_bytes", &p->in[0], &p->out[0], (size_t)y->dim[0] * (attrs->rows ? 1 : fours),
-              attrs->rows, (struct byte_move_args){.scale = attrs->scale, .zero = attrs->zero});
+    emit_move(p, e, "to_bytes", &p->in[0], &p->out[0], fours, attrs->rows,
+              (struct byte_move_args){.scale = attrs->scale, .zero = attrs->zero});
 }
 
 static void emit_from(const struct problem *p, struct emit *e)
 {
     const struct from_bytes_attrs *attrs = p->attrs;
-    const bool rows = attrs->rows.n > 0;
-    const size_t items = (size_t)p->in[0].shape.dim[0];
-    emit_move(p, e, "from_bytes", &p->out[0], &p->in[0], rows ? items : items * (size_t)attrs->channels, rows,
+    emit_move(p, e, "from_bytes", &p->out[0], &p->in[0], (size_t)attrs->channels, attrs->rows.n > 0,
               (struct byte_move_args){.scale = attrs->scale, .zero = attrs->zero});
 }
 

@@ -57,6 +57,8 @@ int byte_before_relu(const struct byte_pass *b, int value, int zero);
 bool byte_is_known(const struct byte_pass *b, int value);
 /* What is rounded so by now; NULL: nothing. */
 const struct rounded *byte_find(const struct byte_pass *b, const struct rounded *what);
+/* Which operand of a product is times a number above zero, *factor; -1: it is something else. */
+int byte_times_number(const struct byte_pass *b, const struct node *mul, double *factor);
 /* Whether a node is a reshape that leaves the last dimension as it is. */
 bool byte_keeps_rows(const struct byte_pass *b, const struct node *n);
 /* The bytes of a float value, through what only moves them; floats are rounded where `make` says so. */

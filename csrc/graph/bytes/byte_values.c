@@ -205,14 +205,22 @@ static enum clcnn_status find_or_make(struct byte_pass *b, const struct node *n,
     return CLCNN_OK;
 }
 
+int byte_times_number(const struct byte_pass *b, const struct node *mul, double *factor)
+{
+    const int at = match_scalar_operand(b->r, mul, factor);
+    const bool fits = at >= 0 && *factor > 0.0 && isfinite(*factor) &&
+                      shape_equal(byte_shape(b, mul->in[1 - at]), byte_shape(b, mul->out[0]));
+    return fits ? 1 - at : -1;
+}
+
 /* Rows times one number, as they were rounded to whole ones. */
 static enum clcnn_status of_product(struct byte_pass *b, const struct node *mul, struct known *out)
 {
     double factor = 0.0;
-    const int at = match_scalar_operand(b->r, mul, &factor);
-    if (at < 0 || !(factor > 0.0) || !isfinite(factor))
+    const int at = byte_times_number(b, mul, &factor);
+    if (at < 0)
         return CLCNN_OK;
-    const enum clcnn_status st = byte_of(b, mul->in[1 - at], BYTE_ROWS, out);
+    const enum clcnn_status st = byte_of(b, mul->in[at], BYTE_ROWS, out);
     if (out->scale != 1.0f || !out->rows)
         out->bytes = -1;
     out->scale = (float)factor;

@@ -93,10 +93,9 @@ done:
 static void visit_product(struct byte_pass *b, const struct node *n)
 {
     double factor = 0.0;
-    const int at = match_scalar_operand(b->r, n, &factor);
-    struct known k = at < 0 ? (struct known){.bytes = -1} : b->known[n->in[1 - at]];
-    if (k.bytes < 0 || k.scale != 1.0f || !(factor > 0.0) || !isfinite(factor) ||
-        !shape_equal(byte_shape(b, n->in[1 - at]), byte_shape(b, n->out[0])))
+    const int at = byte_times_number(b, n, &factor);
+    struct known k = at < 0 ? (struct known){.bytes = -1} : b->known[n->in[at]];
+    if (k.bytes < 0 || k.scale != 1.0f)
         return;
     k.scale = (float)factor;
     b->known[n->out[0]] = k;

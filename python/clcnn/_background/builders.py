@@ -13,8 +13,8 @@ import selectors
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 LOOK_S = 0.05  # between looks whether the compile was stopped
 MOST = 8  # processes: more of them take longer to open the device than they save
@@ -51,8 +51,10 @@ def build(
     waiting = sorted(programs, key=lambda program: len(program[1]))  # the longest come last, and go first
     busy: set[int] = set()
     done = 0
-    with _started(index, cache_dir, count) as children, selectors.DefaultSelector() as answers:
-        for child in children:
+    with selectors.DefaultSelector() as answers, ExitStack() as children:
+        for _ in range(count):
+            child = _Child(index, cache_dir)
+            children.callback(child.end)
             answers.register(child.out, selectors.EVENT_READ, child)
         while (waiting or busy) and answers.get_map():
             for key, _ in answers.select(LOOK_S):
@@ -96,18 +98,6 @@ class _Child:
         self._in.close()
         self.out.close()
         self._process.wait()
-
-
-@contextmanager
-def _started(index: int, cache_dir: str, count: int) -> Iterator[list[_Child]]:
-    children: list[_Child] = []
-    try:
-        for _ in range(count):
-            children.append(_Child(index, cache_dir))
-        yield children
-    finally:
-        for child in children:
-            child.end()
 
 
 def serve(index: int, cache_dir: str) -> None:
