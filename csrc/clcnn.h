@@ -337,18 +337,23 @@ struct clcnn_layer_zeros {
     const char *layer;
     struct clcnn_zeros zeros;
 };
-/* Whether consecutive steps run inside one kernel, which saves their launches: where it was measured to be faster, never, or
- * wherever the device can. */
+/* Whether steps run inside one kernel, which saves their launches: where that is faster, never, or wherever the device can. */
 enum clcnn_chain { CLCNN_CHAIN_AUTO, CLCNN_CHAIN_OFF, CLCNN_CHAIN_ON };
+/* What a plan does to take less memory; memory_limit decides. */
+struct clcnn_frugal {
+    bool little_scratch; /* groups that have scratch of their own are fewer */
+    bool
+        lent_inputs; /* those that steps read where the caller has them take none, but when they are copied */
+    bool fresh_filters;   /* filters are transformed in every run */
+    const bool *kept;     /* but for those of these nodes; NULL: of none */
+    uint64_t whole_below; /* with batch_part: all items, once no map that follows takes more bytes */
+};
 struct clcnn_plan;
 struct clcnn_plan_options {
     enum clcnn_precision precision;
     /* bytes of scratch an algorithm may ask for; on GPUs also what other layers need anyway */
     size_t workspace_limit;
     uint64_t memory_limit; /* bytes of arena + weights, 0 = no limit; refused before anything is allocated */
-    /* filters are transformed in every run, which takes less memory, where that takes so many percent of a layer's products at
-     * most; beyond that where it is faster */
-    int fresh_filters;
     const struct clcnn_override *overrides;
     int override_count;
     /* in ascending order of keys (strcmp); one that cannot be followed is noted */
@@ -360,14 +365,13 @@ struct clcnn_plan_options {
     bool skip; /* leave zeros out, where algorithms can; false computes them all, for comparison */
     bool fuse; /* run the rewrites (true in use; false to test one operator by itself) */
     enum clcnn_chain chain;
-    int batch_part; /* items of a batch that layers compute at a time where they can, a divisor of it; 0: as was measured to
-                       be faster */
+    int batch_part; /* items of a batch that layers compute at a time where they can, a divisor of it; 0: by rule */
+    struct clcnn_frugal frugal;
     struct clcnn_state *state; /* has the arrays of the graph's states; NULL: the graph has none */
     /* of the same net at another size, on a CPU device: its algorithms and kernels are taken where they serve, so that none has to
      * be built; NULL: there is none */
     const struct clcnn_plan *like;
-    bool
-        quick; /* few and small kernels rather than the fastest ones: a plan to begin with, while those are built */
+    bool quick; /* few and small kernels rather than the fastest ones: for a plan to begin with */
     bool
         guard; /* test mode: no memory is shared, every storage lies between guard bands, all is NaN before a run, and
                     batch strides are larger than the items; clcnn_plan_check_guards() tells what was overwritten */

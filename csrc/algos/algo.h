@@ -85,8 +85,8 @@ struct problem {
     size_t arena, spare;
     enum clcnn_precision precision;
     bool fp16_activations; /* maps between steps are stored as halves where they can be */
-    /* what is made of filters is made in every run, not kept, where that takes so many percent of the products' time at most */
-    int fresh_filters;
+    bool little_scratch; /* groups that have scratch of their own are few */
+    bool fresh_filters;  /* what is made of filters is made in every run, not kept, where it takes more memory */
     struct clcnn_zeros
         zeros; /* of in[0], where they are known; what pays only where they are many needs that */
     bool

@@ -39,6 +39,9 @@ static void find_lives(struct blueprint *bp)
     }
     for (int i = 0; i < bp->n_outputs; i++)
         touch(bp, bp->outputs[i].view, bp->n_steps);
+    for (int i = 0; i < bp->n_zero_copy; i++)
+        if (bp->zero_copy[i].lent) /* any part of the arena, since no step will use it */
+            bp->storages[bp->zero_copy[i].storage].last = -1;
 }
 
 /* Most bytes of values that live at one step, from what each step adds and takes away. */

@@ -171,22 +171,46 @@ done:
     return st;
 }
 
-enum clcnn_status blueprint_batch_slices(struct blueprint *bp, int batch_part, struct clcnn_err *err)
+/* Bytes of a node's maps for all items of the batch; 0: it cannot compute some items by themselves. */
+static uint64_t whole_bytes(const struct clcnn_graph *g, const struct node *n)
+{
+    const int batch = n->dead ? 0 : batch_of(g, n);
+    return batch > 0 ? traffic_of(g, n, batch).item * (uint64_t)batch : 0;
+}
+
+/* The first of the nodes at the end whose maps take at most so many bytes. */
+static int tail_of(const struct clcnn_graph *g, uint64_t most)
+{
+    int tail = g->n_nodes;
+    while (tail > 0 && whole_bytes(g, &g->nodes[tail - 1]) <= most)
+        tail--;
+    return tail;
+}
+
+uint64_t batch_slices_longer_tail(const struct clcnn_graph *g, uint64_t whole_below)
+{
+    const int tail = tail_of(g, whole_below);
+    return tail > 0 ? whole_bytes(g, &g->nodes[tail - 1]) : 0;
+}
+
+enum clcnn_status blueprint_batch_slices(struct blueprint *bp, const struct clcnn_plan_options *options,
+                                         struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct clcnn_graph *g = bp->graph;
-    const bool by_rule = batch_part == 0;
+    const int part = options->batch_part;
+    const bool by_rule = part == 0;
     struct sliced_span s = {0};
-    if (batch_part < 0)
-        return clcnn_fail(err, CLCNN_E_VALUE, "batch_part=%d: expected 0 or more items of a batch",
-                          batch_part);
-    for (int i = 0; i < g->n_nodes && (!by_rule || device_traits(&bp->dev->info).channel_block); i++) {
+    if (part < 0)
+        return clcnn_fail(err, CLCNN_E_VALUE, "batch_part=%d: expected 0 or more items of a batch", part);
+    const int past = by_rule ? g->n_nodes : tail_of(g, options->frugal.whole_below);
+    for (int i = 0; i < past && (!by_rule || device_traits(&bp->dev->info).channel_block); i++) {
         const struct node *n = &g->nodes[i];
         if (n->dead)
             continue;
         const int batch = batch_of(g, n);
         const struct traffic t = batch > 0 ? traffic_of(g, n, batch) : (struct traffic){0, 0};
-        int items = by_rule || batch % batch_part ? batch : batch_part;
+        int items = by_rule || batch % part ? batch : part;
         if (by_rule && batch > 0)
             items = is_little(g, n, &t) ? 1 : items_for(bp, &t, batch);
         TRY(add_node(bp, &s, i, batch, items, t.item, !by_rule || overflows(bp, &t, batch), err));

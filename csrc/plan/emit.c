@@ -47,7 +47,7 @@ static struct step *new_step(struct emit *e, const char *file, const char *entry
     s->layer = e->layer;
     s->op = e->op->name;
     s->algo = e->algo ? e->algo->name : "";
-    s->effort = e->algo ? algo_effort(e->algo) : 100;
+    s->effort = e->effort > 0.0 ? e->effort : e->algo ? algo_effort(e->algo) : 100.0;
     s->file = file;
     s->entry = entry;
     s->groups = groups;

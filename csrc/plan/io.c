@@ -1,27 +1,29 @@
 /* io.c: inputs on their way to where a plan's steps read them, outputs on theirs to the caller. */
 #include "plan/plan.h"
 
-static cl_mem memory_of_view(const struct clcnn_plan *plan, const struct view *s)
+/* Where a run finds what steps read as this view: in the arena, unless it is a copy of a lent input. */
+static struct place place_of_view(struct clcnn_plan *plan, const struct view *s)
 {
     const struct blueprint *bp = plan->bp;
-    if (s->storage >= 0)
-        return plan->arena.mem;
-    return s->state >= 0 ? bp->state->array[s->state].memory.mem : bp->packed[s->packed].weight->memory.mem;
+    if (s->storage < 0)
+        return (struct place){.mem = s->state >= 0 ? bp->state->array[s->state].memory.mem
+                                                   : bp->packed[s->packed].weight->memory.mem};
+    const struct zero_copy *p = zero_copy_of_storage(plan, s->storage);
+    if (p && p->copy.mem)
+        return (struct place){.mem = p->copy.mem};
+    return (struct place){.mem = plan->arena.mem, .offset = bp->storages[s->storage].offset};
 }
 
-struct place plan_place(const struct clcnn_plan *plan, const struct io_view *io)
+struct place plan_place(struct clcnn_plan *plan, const struct io_view *io)
 {
-    const struct blueprint *bp = plan->bp;
-    const struct view *s = &bp->views[io->view];
+    const struct view *s = &plan->bp->views[io->view];
     const struct clcnn_shape *shape = &io->info.shape;
     const bool many = shape->rank >= 2 && shape->dim[0] > 1;
     const size_t elem = clcnn_dtype_bytes(shape->dtype);
-    struct place x = {
-        .mem = memory_of_view(plan, s),
-        .offset = (s->storage >= 0 ? bp->storages[s->storage].offset : 0) + (size_t)s->offset * elem,
-        .row = shape_bytes(shape),
-        .rows = 1,
-    };
+    struct place x = place_of_view(plan, s);
+    x.offset += (size_t)s->offset * elem;
+    x.row = shape_bytes(shape);
+    x.rows = 1;
     if (many && io->batch_stride != shape_count_from(shape, 1)) {
         x.rows = (size_t)shape->dim[0];
         x.row /= x.rows;
@@ -34,7 +36,7 @@ struct place plan_place(const struct clcnn_plan *plan, const struct io_view *io)
 static bool borrowed(struct clcnn_plan *plan, int io, bool output)
 {
     const struct zero_copy *p = zero_copy_of_io(plan, io, output);
-    return p && (p->borrowed || p->host);
+    return p && !p->copy.mem && (p->borrowed || p->host);
 }
 
 enum clcnn_status plan_send(struct clcnn_plan *plan, struct queue *q, int input, const struct clcnn_io *from,

@@ -74,6 +74,7 @@ struct layer {
     char key[CLCNN_KEY_MAX];
     const struct algo_def *algo;
     struct decision decision;
+    double effort; /* of the algorithm, 0: not known */
     char fused[48];
     struct candidate *candidates;
     int n_candidates;
@@ -97,6 +98,7 @@ struct io_view {
 struct zero_copy_io {
     int storage, io; /* index of the input or output */
     bool output;
+    bool lent; /* an input without memory in the arena: runs that cannot borrow have a copy */
 };
 
 struct blueprint {
@@ -154,6 +156,7 @@ struct zero_copy {
     cl_mem own, now; /* its memory in the arena; what kernels have, NULL: what a run before has given back */
     void *host;      /* the caller's memory in a run whose steps the host calls; NULL: it is `own` */
     cl_mem borrowed; /* for the run that is under way; NULL: what the caller has is copied */
+    struct memory copy; /* where to, if it is lent */
     struct zero_copy_user {
         int step, buffer;
     } * users; /* but for steps that chains run */
@@ -219,6 +222,7 @@ struct emit {
     const char *layer;
     const struct op_def *op;
     const struct algo_def *algo;
+    double effort; /* of the algorithm for this layer, 0: not known */
     int layer_index;
     /* per storage that values have: the one of the batch slice that is being emitted, -1: none yet */
     int *slice_storage;
@@ -304,7 +308,10 @@ enum clcnn_status choose_cores(struct blueprint *bp, struct value_views *views,
 
 /* batch_slices.c: runs of nodes that compute a few items of the batch at a time. */
 /* Sets node.items, before values are laid out; */
-enum clcnn_status blueprint_batch_slices(struct blueprint *bp, int batch_part, struct clcnn_err *err);
+enum clcnn_status blueprint_batch_slices(struct blueprint *bp, const struct clcnn_plan_options *options,
+                                         struct clcnn_err *err);
+/* The least `whole_below` for which more layers at the end compute all items; 0: all do. */
+uint64_t batch_slices_longer_tail(const struct clcnn_graph *g, uint64_t whole_below);
 /* and value.items, after that: of values that no one outside their sliced span reads. */
 enum clcnn_status blueprint_private_values(struct blueprint *bp, struct clcnn_err *err);
 /* The node after the last one of the sliced span, or of the single node, that begins here; *slices: how often it is run. */
@@ -314,6 +321,26 @@ int sliced_span_end(const struct clcnn_graph *g, int first, int *slices);
  * share of all bytes that it waits with, but for the ends of so many segments of forward, 0: of none. *repeated: nodes. */
 enum clcnn_status graph_recompute(struct clcnn_graph *g, double share, int segments, int *repeated,
                                   struct clcnn_err *err);
+
+/* best_blueprint.c */
+/* What is compiled, rewritten once: folding overwrites constants that a compile may overwrite. Blueprints copy the graph of
+ * `rewritten`, whose weights they read. */
+struct subject {
+    const struct clcnn_graph *original;
+    struct blueprint *rewritten;
+};
+/* One without a graph; `chained`: its algorithms expect chains of groups. NULL: no memory. */
+struct blueprint *empty_blueprint(struct clcnn_device *dev, const struct clcnn_plan_options *options,
+                                  struct blueprint *like, bool chained);
+/* With chains where the device has them and the rules take them. */
+enum clcnn_status best_blueprint(struct blueprint **out, const struct subject *of,
+                                 const struct clcnn_plan_options *options, struct clcnn_err *err);
+
+/* memory_limit.c */
+/* Another plan instead of *bp, where that needs more than memory_limit: if it trains, with maps that are computed again; with less
+ * scratch, fewer items of the batch at a time, filters that are not kept transformed. */
+enum clcnn_status meet_memory_limit(struct blueprint **bp, const struct subject *of,
+                                    const struct clcnn_plan_options *options, struct clcnn_err *err);
 
 /* layers.c */
 enum clcnn_status emit_layers(struct blueprint *bp, const struct value_views *views,
@@ -362,7 +389,7 @@ enum clcnn_status plan_queue(struct queue **out, struct clcnn_plan *plan, bool p
 enum clcnn_status plan_bind_launches(struct clcnn_plan *plan, bool *made, struct clcnn_err *err);
 
 /* zero_copy.c */
-void blueprint_zero_copy(struct blueprint *bp); /* once the arena is planned */
+void blueprint_zero_copy(struct blueprint *bp, bool lent_inputs); /* before the arena is planned */
 /* Before anything is bound to their memory, and when launches and chains are bound. */
 enum clcnn_status zero_copy_create(struct clcnn_plan *plan, struct clcnn_err *err);
 enum clcnn_status zero_copy_find_users(struct clcnn_plan *plan, struct clcnn_err *err);
@@ -372,6 +399,8 @@ struct zero_copy *zero_copy_of_io(struct clcnn_plan *plan, int io, bool output);
 enum clcnn_status zero_copy_set(struct clcnn_plan *plan, const struct clcnn_io *inputs,
                                 const struct clcnn_io *outputs, struct clcnn_err *err);
 /* The same when steps have other kernels. */
+/* Before steps that chains run otherwise are launched one by one. */
+enum clcnn_status zero_copy_launch_all(struct clcnn_plan *plan, struct clcnn_err *err);
 enum clcnn_status zero_copy_rebind(struct clcnn_plan *plan, struct clcnn_err *err);
 void zero_copy_return(struct clcnn_plan *plan); /* after it, when the device is done */
 void zero_copy_free(struct clcnn_plan *plan);
@@ -381,7 +410,7 @@ struct place { /* one value in device memory */
     cl_mem mem;
     size_t offset, stride, row, rows; /* bytes */
 };
-struct place plan_place(const struct clcnn_plan *plan, const struct io_view *io);
+struct place plan_place(struct clcnn_plan *plan, const struct io_view *io);
 enum clcnn_status plan_send(struct clcnn_plan *plan, struct queue *q, int input, const struct clcnn_io *from,
                             struct clcnn_err *err);
 enum clcnn_status plan_fetch(struct clcnn_plan *plan, struct queue *q, int output, const struct clcnn_io *to,

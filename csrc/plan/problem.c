@@ -58,6 +58,13 @@ static size_t workspace_limit(const struct blueprint *bp, const struct clcnn_pla
     return gpu && spare > options->workspace_limit ? spare : options->workspace_limit;
 }
 
+static bool makes_fresh_filters(const struct blueprint *bp, const struct clcnn_plan_options *options,
+                                const struct node *n)
+{
+    const struct clcnn_frugal *f = &options->frugal;
+    return f->fresh_filters && !(f->kept && f->kept[n - bp->graph->nodes]);
+}
+
 struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_plan_options *options,
                                const struct node *n, const struct operand *operands)
 {
@@ -82,7 +89,8 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .spare = spare,
         .precision = options->precision,
         .fp16_activations = bp->fp16_activations,
-        .fresh_filters = options->fresh_filters,
+        .little_scratch = options->frugal.little_scratch,
+        .fresh_filters = makes_fresh_filters(bp, options, n),
         .zeros = n->zeros,
         .skip = options->skip,
         .quick = options->quick,

@@ -290,6 +290,7 @@ enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn
     TRY(zero_copy_set(plan, NULL, NULL, err));
     TRY(plan_queue(&q, plan, true, err));
     TRY(plan_bind_launches(plan, &fresh, err));
+    TRY(zero_copy_launch_all(plan, err));
     TRY(plan_set_commit(plan, false, err));
     TRY(send_all(plan, q, inputs, err));
     if (fresh) { /* some drivers generate code at the first launch */
@@ -302,6 +303,7 @@ enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn
     TRY(queue_finish(q, err));
 done:
     queue_free(q);
+    zero_copy_return(plan);
     leave_run(plan);
     return st;
 }

@@ -51,7 +51,7 @@ struct step {
     size_t groups, group_size;
     struct gemm_call gemm;
     double macs, bytes;
-    int effort; /* of the algorithm, see algo.h; never 0 */
+    double effort; /* of the algorithm for its layer, see algo.h; never 0 */
 };
 
 #endif

@@ -1,7 +1,8 @@
 /* zero_copy.c: inputs and outputs whose memory can be another one in every run. Where the device works in the host's memory (CPU
  * devices) steps read inputs and write outputs where the caller has them, and nothing is copied. They have memory in the
  * arena all the same, a sub-buffer, which steps use when a run cannot borrow: after a time-out the device would still use
- * what the caller may have freed, and vectors of 16 bytes may lie at a multiple of 16 only. */
+ * what the caller may have freed, and vectors of 16 bytes may lie at a multiple of 16 only. Inputs that are lent have none:
+ * such a run makes a copy, and the sub-buffer is only what steps know them by. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -41,23 +42,24 @@ static int io_at_storage(const struct blueprint *bp, int storage)
     return n;
 }
 
-static void add_zero_copy(struct blueprint *bp, const struct io_view *io, int index, bool output)
+static void add_zero_copy(struct blueprint *bp, const struct io_view *io, int index, bool output, bool lent)
 {
     const int storage = whole_storage(bp, io);
     if (storage >= 0 && io_at_storage(bp, storage) == 1 && !has_library_step(bp, storage))
         bp->zero_copy[bp->n_zero_copy++] =
-            (struct zero_copy_io){.storage = storage, .io = index, .output = output};
+            (struct zero_copy_io){.storage = storage, .io = index, .output = output, .lent = lent};
 }
 
-void blueprint_zero_copy(struct blueprint *bp)
+void blueprint_zero_copy(struct blueprint *bp, bool lent_inputs)
 {
     const struct clcnn_device_info *info = &bp->dev->info;
     if (!cpu_device(info) || !info->host_unified || bp->guard)
         return;
     for (int i = 0; i < bp->n_inputs && i < MAX_ZERO_COPY / 2; i++)
-        add_zero_copy(bp, &bp->inputs[i], i, false);
+        add_zero_copy(bp, &bp->inputs[i], i, false,
+                      lent_inputs && bp->inputs[i].info.shape.dtype == CLCNN_FLOAT32);
     for (int i = 0; i < bp->n_outputs && i < MAX_ZERO_COPY / 2; i++)
-        add_zero_copy(bp, &bp->outputs[i], i, true);
+        add_zero_copy(bp, &bp->outputs[i], i, true, false);
     bp->stats.shared_ends = bp->n_zero_copy;
 }
 
@@ -139,6 +141,20 @@ static enum clcnn_status borrow(struct clcnn_plan *plan, struct zero_copy *p, co
     return CLCNN_OK;
 }
 
+/* Memory for a copy of a lent input that a run cannot borrow. */
+static enum clcnn_status make_copy(struct clcnn_plan *plan, struct zero_copy *p, struct clcnn_err *err)
+{
+    const struct io_view *io = &plan->bp->inputs[p->of.io];
+    if (p->copy.mem)
+        return CLCNN_OK;
+    return memory_create(&p->copy, plan->bp->dev, shape_bytes(&io->info.shape), io->info.name, err);
+}
+
+static cl_mem memory_now(const struct zero_copy *p)
+{
+    return p->borrowed ? p->borrowed : p->copy.mem ? p->copy.mem : p->own;
+}
+
 /* The same where the host calls the steps: they need an address alone. */
 static enum clcnn_status lend(struct clcnn_plan *plan, struct zero_copy *p, const struct clcnn_io *io,
                               struct clcnn_err *err)
@@ -150,6 +166,10 @@ static enum clcnn_status lend(struct clcnn_plan *plan, struct zero_copy *p, cons
         TRY(buffer_address(&p->host, io->buffer, err));
     else if (!io->buffer && (uintptr_t)io->host % HOST_ALIGN == 0)
         p->host = (void *)(uintptr_t)io->host;
+    if (p->of.lent && !p->host) {
+        TRY(make_copy(plan, p, err));
+        TRY(memory_address(&p->host, plan->bp->dev, p->copy.mem, err));
+    }
     for (struct chain **c = plan->chains; *c; c++)
         chain_set_address(*c, p->own, p->host);
 done:
@@ -169,8 +189,25 @@ enum clcnn_status zero_copy_set(struct clcnn_plan *plan, const struct clcnn_io *
         }
         if (io)
             TRY(borrow(plan, p, io, err));
-        TRY(point(plan, p, p->borrowed ? p->borrowed : p->own, err));
+        if (p->of.lent && !p->borrowed)
+            TRY(make_copy(plan, p, err));
+        TRY(point(plan, p, memory_now(p), err));
     }
+done:
+    return st;
+}
+
+enum clcnn_status zero_copy_launch_all(struct clcnn_plan *plan, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct blueprint *bp = plan->bp;
+    for (int i = 0; bp->n_zero_copy && i < bp->n_steps; i++)
+        for (int k = 0; k < bp->steps[i]->n_buffers; k++) {
+            const int view = bp->steps[i]->buffer[k].view;
+            const struct zero_copy *p = view >= 0 ? zero_copy_of_storage(plan, bp->views[view].storage) : NULL;
+            if (p && p->of.lent)
+                TRY(launch_set_memory(&plan->launches[i], bp->dev, k, memory_now(p), err));
+        }
 done:
     return st;
 }
@@ -197,6 +234,10 @@ void zero_copy_return(struct clcnn_plan *plan)
             p->now = NULL;
         if (p->borrowed)
             memory_return(&p->borrowed, plan->bp->dev);
+        if (p->copy.mem && !queue_stuck(plan->queue)) {
+            memory_release(&p->copy, plan->bp->dev);
+            p->now = NULL;
+        }
         p->host = NULL;
     }
 }
@@ -205,6 +246,7 @@ void zero_copy_free(struct clcnn_plan *plan)
 {
     for (int i = 0; i < plan->bp->n_zero_copy; i++) {
         memory_return(&plan->zero_copy[i].own, plan->bp->dev);
+        memory_release(&plan->zero_copy[i].copy, plan->bp->dev);
         free(plan->zero_copy[i].users);
     }
 }

@@ -278,23 +278,23 @@ static void zeros_free(struct layer_zeros *z)
 
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *keys[] = {
-        "device", "graph", "precision", "workspace_limit", "memory_limit", "overrides", "wisdom", "profile",
-        "zeros",  "fuse",  "chain",     "batch_part",      "skip",         "guard",     "state",  "watch",
-        "like",   "quick", NULL};
+    static char *keys[] = {"device",    "graph",      "precision", "workspace_limit", "memory_limit",
+                           "overrides", "wisdom",     "profile",   "zeros",           "fuse",
+                           "chain",     "batch_part", "skip",      "guard",           "state",
+                           "watch",     "like",       "quick",     "fresh_filters",   NULL};
     struct state *state = py_state_of_type(type);
     PyObject *device, *graph, *workspace = NULL, *memory = NULL, *made = NULL;
     PyObject *given_overrides = NULL, *given_wisdom = NULL, *given_profile = NULL, *given_zeros = NULL;
     struct pairs overrides = {0}, wisdom = {0};
     struct layer_zeros zeros = {0};
     PyObject *precision = NULL, *fuse = NULL, *chain = Py_None, *batch_part = NULL, *skip = NULL,
-             *guard = NULL, *kept = Py_None, *watch = Py_None, *like = Py_None, *quick = NULL;
+             *guard = NULL, *kept = Py_None, *watch = Py_None, *like = Py_None, *quick = NULL, *fresh = NULL;
     if (!state ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|$OOOO!O!O!O!OOOOOOOOO:Plan", keys,
-                                     state->device_type, &device, state->graph_type, &graph, &precision,
-                                     &workspace, &memory, &PyDict_Type, &given_overrides, &PyDict_Type,
-                                     &given_wisdom, &PyDict_Type, &given_profile, &PyDict_Type, &given_zeros,
-                                     &fuse, &chain, &batch_part, &skip, &guard, &kept, &watch, &like, &quick))
+        !PyArg_ParseTupleAndKeywords(
+            args, kwargs, "O!O!|$OOOO!O!O!O!OOOOOOOOOO:Plan", keys, state->device_type, &device,
+            state->graph_type, &graph, &precision, &workspace, &memory, &PyDict_Type, &given_overrides,
+            &PyDict_Type, &given_wisdom, &PyDict_Type, &given_profile, &PyDict_Type, &given_zeros, &fuse,
+            &chain, &batch_part, &skip, &guard, &kept, &watch, &like, &quick, &fresh))
         return NULL;
     if (kept != Py_None && !PyObject_TypeCheck(kept, state->states_type))
         return py_error_format(state, CLCNN_E_DTYPE, "state: expected a clcnn.State or None, got %.200R",
@@ -314,6 +314,7 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         (guard && py_flag_parse(state, guard, "guard", &options.guard) < 0) ||
         (quick && py_flag_parse(state, quick, "quick", &options.quick) < 0) ||
         (batch_part && py_int_parse(state, batch_part, "batch_part", 0, &options.batch_part) < 0) ||
+        (fresh && py_flag_parse(state, fresh, "fresh_filters", &options.frugal.fresh_filters) < 0) ||
         (workspace && py_bytes_parse(state, workspace, "workspace_limit", &limit) < 0) ||
         (memory && py_bytes_parse(state, memory, "memory_limit", &options.memory_limit) < 0))
         return NULL;
@@ -427,14 +428,15 @@ PyDoc_STRVAR(
     "Plan(device, graph, *, precision=\"highest\", workspace_limit=67108864, memory_limit=0, overrides={}, "
     "wisdom={}, profile={}, zeros={}, "
     "fuse=True, chain=None, batch_part=0, skip=True,"
-    " guard=False, state=None, watch=None, like=None, quick=False)\n--\n\n"
+    " guard=False, state=None, watch=None, like=None, quick=False, fresh_filters=False)\n--\n\n"
     "A graph compiled for a device, independent of the graph from then on. overrides: {layer: algorithm}.\n"
     "profile: {row of profile_rows(): measured time over what the rules expect}.\n"
     "zeros: {layer: shares of zeros (element, channel, block, window, tile) in its input}.\n"
     "watch: called as watch(what, done, wanted) when a program is there or something else begins, and as "
     "watch()\n"
     "in between; what it raises ends the compile. like: a plan whose kernels serve this one too, where they "
-    "can. quick: few and small kernels rather than the fastest.\n\n"
+    "can. quick: few and small kernels rather than the fastest. fresh_filters: they are transformed in "
+    "every run.\n\n"
     "Raises ArgumentError, ShapeError, UnsupportedError, BuildError, DeviceMemoryError, DeviceError, "
     "StateError.");
 

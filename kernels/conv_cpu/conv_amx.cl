@@ -66,12 +66,40 @@ void FN(split_run)(DST out, int c, int phase, long from, long past, const struct
 #include "conv_cpu/amx_products.clh"
 
 /* 32 channels of one tap of a filter; zeros where there are none. */
-void FN(filter_parts)(SRC w, int filter, int c, int tap, int taps, const struct conv_amx_args *a, uint16 parts[PARTS])
+void FN(filter)(SRC w, int filter, int c, int tap, int taps, const struct conv_amx_args *a, float some[SIDE])
 {
-    float some[SIDE] __attribute__((aligned(64)));
     for (int j = 0; j < SIDE; j++)
         some[j] = filter < a->k && c + j < a->c ? w[filter * a->w_k + (long)(c + j) * taps + tap] : 0.0f;
-    FN(parts)(LOADV(some, 0), LOADV(some, V), parts);
+}
+
+/* 16 filters of one tap as floats: [16][16][2]. */
+void FN(pack_floats)(SRC w, DST out, int k, int c, int tap, int taps, const struct conv_amx_args *a)
+{
+    for (int i = 0; i < V; i++) {
+        float some[SIDE];
+        FN(filter)(w, k + i, c, tap, taps, a, some);
+        for (int j = 0; j < SIDE; j++)
+            out[(j / 2 * V + i) * 2 + j % 2] = some[j];
+    }
+}
+
+/* The same as parts: [PARTS], so many floats apart, [16][16][2]. */
+void FN(pack_parts)(SRC w, DST out, int k, int c, int tap, int taps, const struct conv_amx_args *a)
+{
+    FV rows[PARTS][V];
+    for (int i = 0; i < V; i++) {
+        float some[SIDE] __attribute__((aligned(64)));
+        uint16 parts[PARTS];
+        FN(filter)(w, k + i, c, tap, taps, a, some);
+        FN(parts)(LOADV(some, 0), LOADV(some, V), parts);
+        for (int p = 0; p < PARTS; p++)
+            rows[p][i] = as_float16(parts[p]);
+    }
+    for (int p = 0; p < PARTS; p++) {
+        FN(turn)(rows[p]);
+        for (int i = 0; i < V; i++)
+            STOREV(rows[p][i], out, p * (2 * V * V) + i * V);
+    }
 }
 
 void FN(pack_body)(ulong group, SRC w, DST u, const struct conv_amx_args *a)
@@ -79,19 +107,11 @@ void FN(pack_body)(ulong group, SRC w, DST u, const struct conv_amx_args *a)
     const int k = (int)(group / a->chunks) * SIDE, c = (int)(group % a->chunks) * SIDE, taps = a->ker[0] * a->ker[1];
     for (int tap = 0; tap < taps; tap++)
         for (int side = 0; side < 2; side++) {
-            FV rows[PARTS][V];
-            for (int i = 0; i < V; i++) {
-                uint16 parts[PARTS];
-                FN(filter_parts)(w, k + side * V + i, c, tap, taps, a, parts);
-                for (int p = 0; p < PARTS; p++)
-                    rows[p][i] = as_float16(parts[p]);
-            }
-            for (int p = 0; p < PARTS; p++) {
-                DST out = u + ((long)group * taps + tap) * FILTERS + (p * 2 + side) * (V * V);
-                FN(turn)(rows[p]);
-                for (int i = 0; i < V; i++)
-                    STOREV(rows[p][i], out, i * V);
-            }
+            DST tile = u + ((long)group * taps + tap) * TILE_OF_FILTERS(a);
+            if (a->floats)
+                FN(pack_floats)(w, tile + side * (2 * V * V), k + side * V, c, tap, taps, a);
+            else
+                FN(pack_parts)(w, tile + side * (V * V), k + side * V, c, tap, taps, a);
         }
 }
 

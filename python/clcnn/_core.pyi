@@ -277,6 +277,7 @@ class Plan:
         watch: Callable[..., object] | None = None,
         like: Plan | None = None,
         quick: bool = False,
+        fresh_filters: bool = False,
     ) -> Self: ...
     @property
     def inputs(self) -> list[tuple[str, tuple[int, ...]]]: ...

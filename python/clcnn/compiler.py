@@ -67,8 +67,10 @@ def compile(
         for their activations anyway.
     memory_limit : int or str
         Bytes that activations, workspace and weights may take, 0 for no limit. A plan that takes more gives
-        way to the one that is expected to be fastest among those with less scratch and, where batch_part is
-        0, fewer items of the batch at a time; Plan.explain() tells. Refused, before anything is allocated,
+        way to the one that is expected to be fastest among those with less scratch, filters that are made
+        in every run and, where batch_part is 0, fewer items of the batch at a time; Plan.explain() tells.
+        On CPU devices it reads inputs where they are: a run that has to copy them, with a timeout or at an
+        address that is no multiple of 16, takes their bytes besides. Refused, before anything is allocated,
         where the smallest takes more.
     algorithms : str or {layer: algorithm}, optional
         Algorithms to force (see Plan.explain()); a layer that was merged with another one is taken apart

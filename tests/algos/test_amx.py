@@ -45,6 +45,9 @@ ROWS = (
     "linear [5,2100] w[70,2100] w[70]",
 )
 
+# More channels than stay near.
+DEEP = ("linear [40,5000] w[1700,5000]", "conv n1 c3000 h9 w9 k70 r1 s1")
+
 
 @pytest.fixture
 def blocks(device: _core.Device) -> _core.Device:
@@ -72,11 +75,26 @@ def test_positions_of_all_shapes(blocks, text):
     assert not outcome.rejected and outcome.failures == []
 
 
-@pytest.mark.parametrize("text", ["linear [40,5000] w[1700,5000]", "conv n1 c3000 h9 w9 k70 r1 s1"])
+@pytest.mark.parametrize("text", DEEP)
 def test_more_channels_than_stay_near(blocks, text):
     """Sums wait while the next channels are split, or come from a step before."""
     outcome = try_case(blocks, parse_case(text), "amx")
     assert not outcome.rejected and outcome.failures == []
+
+
+@pytest.mark.parametrize("text", [f"conv {shape}" for shape in SHAPES] + list(ROWS) + list(DEEP))
+def test_filters_that_are_split_in_every_run_give_the_same_bits(blocks, text):
+    """As floats they take two thirds of the memory."""
+    case = parse_case(text)
+    data = case.data()
+    weights, results = [], []
+    for fresh in (False, True):
+        with compile_case(blocks, case, data, "amx", fresh_filters=fresh, guard=True) as plan:
+            results.append(run_case(plan, case, data))
+            plan.check_guards()
+            weights.append(plan.stats()["weights_bytes"])
+    assert weights[1] < 0.75 * weights[0]
+    np.testing.assert_array_equal(*results)
 
 
 def test_groups_split_their_positions_where_there_are_many(blocks):

@@ -253,10 +253,8 @@ def seen(device) -> Seen:
         with compile_case(device, case, case.data(), profile=FAST_INNER_PRODUCT) as plan:
             seen.take(plan)
     for case in map(parse_case, STRASSEN):
-        with compile_case(device, case, case.data(), "blocked") as plan:
-            most = plan.stats()["arena_bytes"] + plan.stats()["weights_bytes"]
-        for limit in (0, most):
-            with compile_case(device, case, case.data(), profile=FAST_SUMS, memory_limit=limit) as plan:
+        for fresh in (False, True):
+            with compile_case(device, case, case.data(), profile=FAST_SUMS, fresh_filters=fresh) as plan:
                 seen.take(plan)
     return seen
 

@@ -124,3 +124,58 @@ def test_weights_that_may_be_overwritten_are_folded_once(device: clcnn.Device) -
     with clcnn.compile(graph, device=device, memory_limit=int(most * 0.8)) as plan:
         assert noted(plan)
         np.testing.assert_allclose(plan(x), expected, rtol=1e-4, atol=1e-4)
+
+
+def at_odd_address(x: np.ndarray) -> np.ndarray:
+    """The same numbers where vectors of 16 bytes may not lie."""
+    memory = np.empty(x.nbytes + 16, np.uint8)
+    odd = memory[4 + -memory.ctypes.data % 16 :][: x.nbytes].view(np.float32).reshape(x.shape)
+    odd[:] = x
+    return odd
+
+
+@pytest.mark.parametrize("chain", [True, False])
+def test_inputs_that_a_run_has_to_copy(device: clcnn.Device, chain: bool) -> None:
+    """A plan within a limit reads inputs where they are; a copy of them takes memory for its run alone."""
+    graph, x = network(), image()
+    with clcnn.compile(graph, device=device, memory_limit=least(device, graph), chain=chain) as plan:
+        expected = plan(x)
+        other = plan(x[::-1].copy())
+        assert np.abs(other - expected).max() > 0.1
+        tensor = clcnn.Tensor.from_numpy(x, device=device)
+        before = device.stats()["bytes_now"]
+        for _ in range(2):
+            np.testing.assert_array_equal(plan(x, timeout=60), expected)
+            np.testing.assert_array_equal(plan(at_odd_address(x)), expected)
+            np.testing.assert_array_equal(plan(tensor), expected)
+            np.testing.assert_array_equal(plan._core.profile([x])[0][0], expected)
+            np.testing.assert_array_equal(plan(x), expected)
+        with plan.clone() as another:
+            np.testing.assert_array_equal(another(at_odd_address(x)), expected)
+        assert device.stats()["bytes_now"] == before
+
+
+def classifier() -> Graph:
+    """Maps that shrink, while weights grow: those at the end are read once for all items."""
+    g = Graph()
+    y = g.input("x", (BATCH, 16, 64, 64))
+    for i, width in enumerate((32, 64, 128, 256)):
+        w = g.constant(weights(width, y.shape[1], 3, 3, seed=i))
+        y = ops.relu(ops.conv(y, w, padding=1, stride=1 if i == 0 else 2, name=f"conv{i}"))
+    g.output(ops.adaptive_avg_pool(y, output_size=1), "y")
+    return g
+
+
+def test_layers_at_the_end_compute_all_items(device: clcnn.Device) -> None:
+    graph = classifier()
+    x = np.random.default_rng(1).standard_normal((BATCH, 16, 64, 64)).astype(np.float32)
+    smallest = least(device, graph)
+    with clcnn.compile(graph, device=device) as plan:
+        expected, most = plan(x), plan.peak_bytes
+    ends = set()
+    for limit in np.linspace(smallest, most - 1, 9).astype(int):
+        with clcnn.compile(graph, device=device, memory_limit=int(limit)) as plan:
+            spans = [line for line in plan.rewrites if "items at a time" in line]
+            ends |= {line.split(":")[0].split(" to ")[1] for line in spans}
+            np.testing.assert_allclose(plan(x), expected, rtol=1e-4, atol=1e-4)
+    assert len(ends) > 1, "the span of a few items ends earlier where there is more memory"

@@ -45,6 +45,13 @@ static size_t workspace(const struct problem *p)
     return amx_position_bytes(&c.args);
 }
 
+static double effort_of(const struct problem *p)
+{
+    const struct byte_sizes s = byte_sizes_of(p);
+    const struct amx_cut c = cut_of(p, &s);
+    return amx_effort(p, &c);
+}
+
 static int emit_filters(struct emit *e, const struct problem *p, const struct byte_sizes *s,
                         const struct conv_amx_args *a)
 {
@@ -71,7 +78,7 @@ static struct step *emit_mode(struct emit *e, const struct problem *p, const str
     step_define(s, "AMX", device_traits(p->device).amx_tiles);
     step_read(s, splits ? p->in[0].view : VIEW_NONE);
     byte_conv_reads(s, p, multiplies ? filters : VIEW_NONE);
-    amx_step_results(s, args->shape.mode, positions, p->out[0].view);
+    amx_step_results(s, &args->shape, positions, p->out[0].view);
     step_args(s, args, sizeof *args);
     return s;
 }
@@ -102,7 +109,7 @@ const struct algo_def algo_byte_conv_amx = {
     .devices = DEVICES_CPU,
     .error = ERROR_EXACT,
     .deterministic = true,
-    .effort_of = amx_effort,
+    .effort_of = effort_of,
     .applicable = applicable,
     .workspace = workspace,
     .emit = emit,

@@ -2,6 +2,7 @@
 #include "algos/conv_cpu/conv_amx.h"
 #include "algos/cost/cost.h"
 
+#include <math.h>
 #include <stdio.h>
 
 enum {
@@ -73,25 +74,56 @@ static size_t phases_of(const struct conv_amx_args *a)
     return (size_t)(a->phases[0] * a->phases[1]);
 }
 
+/* Bytes of a tile of filters as parts: 32 of them, and a chunk of channels. */
+static size_t tile_bytes(const struct conv_amx_args *a)
+{
+    return (size_t)(SIDE * a->position);
+}
+
+static size_t taps_of(const struct conv_amx_args *a)
+{
+    return (size_t)(a->ker[0] * a->ker[1]);
+}
+
 /* Chunks of so many blocks of positions that stay in a core's cache beside filters. */
 static size_t near_chunks(const struct problem *p, size_t blocks, const struct conv_amx_args *a)
 {
     const double near = AMX_CACHE_RATIO * (double)device_traits(p->device).core_cache_bytes;
-    const size_t most = (size_t)near / (blocks * phases_of(a) * (size_t)(SIDE * a->position));
+    const size_t tiles = blocks * phases_of(a) + (a->floats ? 2 * taps_of(a) : 0);
+    const size_t most = (size_t)near / (tiles * tile_bytes(a));
     return most > 1 ? most : 1;
 }
 
-/* Where there are enough positions each group has all filters, and splits its own. Else groups have parts of the filters, too, and
+/* Splitting filters in every run, over their products with so many blocks of positions. */
+static double splitting(size_t blocks)
+{
+    return AMX_SPLIT_BLOCKS / (double)blocks;
+}
+
+static bool keeps_floats(const struct problem *p, const struct conv_amx_args *a)
+{
+    return p->fresh_filters && p->in[1].constant && a->position == formats[AMX_PARTS].bytes;
+}
+
+/* Where there are enough positions, or few filters, each group has all of these, and splits its own. Else groups have parts of the filters, too, and
  * positions are split before. Of many channels as many at a time as stay near, while sums wait. */
 static void share_out(struct conv_amx_args *args, const struct problem *p)
 {
     const size_t blocks = (size_t)args->blocks, filters = (size_t)args->k_blocks,
                  chunks = (size_t)args->chunks;
     const size_t units = device_units(p->device), reach = (size_t)args->positions - blocks * SIDE;
-    const bool many = blocks >= AMX_FRESH_BLOCKS * units;
-    const size_t across = many ? units * ceil_div(blocks, units * AMX_BLOCKS) : ceil_div(blocks, AMX_BLOCKS);
-    const size_t per = ceil_div(blocks, across),
-                 passes = args->span < args->chunks ? 1 : ceil_div(chunks, near_chunks(p, per, args));
+    const int products = args->k * (int)taps_of(args); /* of a pixel's channel */
+    const bool few = products >= AMX_FEWEST_OWN_FILTERS && products < AMX_FEWEST_SHARED_FILTERS;
+    const bool many = blocks >= (few ? 1 : AMX_FRESH_BLOCKS) * units;
+    size_t across = ceil_div(blocks, AMX_BLOCKS), rounds = 1;
+    if (many) {
+        const size_t wanted = ceil_div(blocks, units * AMX_BLOCKS); /* parts of a core */
+        rounds = ceil_div(wanted, p->little_scratch ? 1 : AMX_CORE_GROUPS);
+        across = units * ceil_div(wanted, rounds);
+    }
+    const size_t per = ceil_div(blocks, across * rounds);
+    args->floats = keeps_floats(p, args);
+    const size_t passes = args->span < args->chunks ? 1 : ceil_div(chunks, near_chunks(p, per, args));
     const bool waits = passes > 1;
     size_t parts = many ? 1 : ceil_div(AMX_UNIT_GROUPS * units, across);
     if (waits && parts < ceil_div(filters, SUMS / per))
@@ -102,6 +134,7 @@ static void share_out(struct conv_amx_args *args, const struct problem *p)
     if (parts == 1)
         args->positions = (int64_t)(per * SIDE + reach);
     args->across = (i32)across;
+    args->rounds = (i32)rounds;
     args->k_per = (i32)ceil_div(filters, parts);
     args->depth = (i32)ceil_div(chunks, passes);
 }
@@ -146,7 +179,8 @@ struct amx_cut amx_cut_of(const struct problem *p, enum amx_format format, const
 
 static size_t filter_bytes(const struct conv_amx_args *a)
 {
-    return (size_t)a->k_blocks * (size_t)a->span * (size_t)(a->ker[0] * a->ker[1] * SIDE * a->position);
+    const size_t tile = a->floats ? (size_t)(SIDE * SIDE) * sizeof(float) : tile_bytes(a);
+    return (size_t)a->k_blocks * (size_t)a->span * taps_of(a) * tile;
 }
 
 size_t amx_position_bytes(const struct conv_amx_args *a)
@@ -155,9 +189,17 @@ size_t amx_position_bytes(const struct conv_amx_args *a)
     return chunks * phases_of(a) * (size_t)a->positions * (size_t)a->position;
 }
 
+/* Of positions, and of the filters that groups split. */
+static size_t split_bytes(const struct amx_cut *c)
+{
+    const struct conv_amx_args *a = &c->args;
+    const size_t deep = (size_t)(a->depth < a->span ? a->depth : a->span);
+    return amx_position_bytes(a) + (a->floats ? 2 * c->groups * deep * taps_of(a) * tile_bytes(a) : 0);
+}
+
 size_t amx_workspace(const struct problem *p, const struct amx_cut *c)
 {
-    return amx_position_bytes(&c->args) + (p->in[1].constant ? 0 : filter_bytes(&c->args));
+    return split_bytes(c) + (p->in[1].constant ? 0 : filter_bytes(&c->args));
 }
 
 static void define(struct step *s, const struct problem *p, const struct conv_amx_args *a)
@@ -171,7 +213,8 @@ static void define(struct step *s, const struct problem *p, const struct conv_am
 static int emit_filters(struct emit *e, const struct problem *p, const struct conv_amx_args *a)
 {
     char name[64];
-    snprintf(name, sizeof name, "amx k%d c%d r%d s%d p%d", a->k, a->c, a->ker[0], a->ker[1], a->position);
+    snprintf(name, sizeof name, "amx k%d c%d r%d s%d p%d%s", a->k, a->c, a->ker[0], a->ker[1], a->position,
+             a->floats ? " floats" : "");
     const size_t bytes = filter_bytes(a), groups = (size_t)a->k_blocks * (size_t)a->chunks;
     struct step *setup;
     const int view = emit_packed(e, &p->in[1], name, bytes, "conv_amx", "pack", groups, 1, &setup);
@@ -185,13 +228,13 @@ static int emit_filters(struct emit *e, const struct problem *p, const struct co
     return view;
 }
 
-void amx_step_results(struct step *s, int mode, int positions, int y)
+void amx_step_results(struct step *s, const struct conv_amx_args *a, int positions, int y)
 {
-    if (mode == AMX_SPLIT_BEFORE)
+    if (a->mode == AMX_SPLIT_BEFORE && !a->floats)
         step_read(s, positions);
     else
         step_write(s, positions);
-    if (mode == AMX_SPLIT)
+    if (a->mode == AMX_SPLIT)
         step_read(s, VIEW_NONE);
     else
         step_write(s, y);
@@ -206,7 +249,7 @@ static struct step *emit_mode(struct emit *e, const struct problem *p, const str
     define(s, p, a);
     step_read(s, multiplies ? filters : VIEW_NONE);
     blocked_step_epilogue(s, p, &p->in[2]);
-    amx_step_results(s, a->mode, positions, p->out[0].view);
+    amx_step_results(s, a, positions, p->out[0].view);
     source->end(s, source->of, a);
     return s;
 }
@@ -216,7 +259,7 @@ struct step *emit_amx(struct emit *e, const struct problem *p, const struct amx_
 {
     struct conv_amx_args args = c->args;
     args.epi = blocked_epilogue_of(p, &p->in[2]);
-    const int filters = emit_filters(e, p, &args), positions = emit_workspace(e, amx_position_bytes(&args));
+    const int filters = emit_filters(e, p, &args), positions = emit_workspace(e, split_bytes(c));
     if (c->splits > 0) {
         struct conv_amx_args split = args;
         split.mode = AMX_SPLIT;
@@ -255,24 +298,33 @@ bool amx_pays(const struct problem *p, const struct amx_cut *c, int fewest_chann
     const int64_t results = (int64_t)a->n * a->out[0] * a->out[1];
     PREFER(why, !p->quick, TILES_BUILT_LATER);
     PREFER(why, p->in[1].constant, SPLIT_FILTERS);
-    PREFER(why, results >= (p->few_bits ? AMX_FEWEST_WHOLE_POSITIONS : AMX_FEWEST_POSITIONS), FEW_POSITIONS);
+    PREFER(why, a->floats || results >= (p->few_bits ? AMX_FEWEST_WHOLE_POSITIONS : AMX_FEWEST_POSITIONS),
+           FEW_POSITIONS);
     const double macs = (double)results * a->c * a->k * a->ker[0] * a->ker[1];
     const int channels = p->few_bits ? AMX_FEWEST_WHOLE_CHANNELS : fewest_channels,
               filters = p->few_bits ? AMX_FEWEST_WHOLE_CHANNELS : AMX_FEWEST_FILTERS;
-    PREFER(why, a->c >= channels && a->k >= filters, THIN);
+    const int taps = (int)taps_of(a), products = a->k * taps; /* of a pixel's channel */
+    PREFER(why, a->c >= channels && products >= filters && (taps == 1 || a->k >= SIDE), THIN);
     PREFER(why,
            p->few_bits || a->mode == AMX_FRESH ||
-               (a->k >= AMX_FEWEST_SHARED_FILTERS && macs >= AMX_SHARED_MACS),
+               (products >= AMX_FEWEST_SHARED_FILTERS && macs >= AMX_SHARED_MACS),
            SHARED);
     PREFER(why, device_traits(p->device).amx_tiles, NO_TILES);
     return true;
 }
 
-double amx_effort(const struct problem *p)
+double amx_effort(const struct problem *p, const struct amx_cut *c)
 {
-    return !device_traits(p->device).amx_tiles ? AMX_WITHOUT_TILES_PERCENT
-           : p->few_bits                       ? AMX_WHOLE_EFFORT_PERCENT
-                                               : AMX_EFFORT_PERCENT;
+    const struct conv_amx_args *a = &c->args;
+    if (!device_traits(p->device).amx_tiles)
+        return AMX_WITHOUT_TILES_PERCENT;
+    if (p->few_bits)
+        return AMX_WHOLE_EFFORT_PERCENT;
+    const size_t blocks = ceil_div((size_t)a->blocks, (size_t)(a->across * a->rounds));
+    const double taps = (double)taps_of(a), results = (double)a->n * a->out[0] * a->out[1];
+    const double beside = AMX_SPLIT_TILES / (taps * a->k_blocks) + AMX_STORE_TILES / (taps * a->span) +
+                          (a->floats ? splitting(blocks) : 0.0);
+    return AMX_EFFORT_PERCENT * (1.0 + beside) * ((double)a->blocks * SIDE / results);
 }
 
 static struct amx_cut cut_of(const struct problem *p)
@@ -289,6 +341,18 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, a.groups == 1 && !conv_is_volume(&a), "tiles of bfloat16 are for one group, and for maps");
     const struct amx_cut c = cut_of(p);
     return amx_pays(p, &c, AMX_FEWEST_CHANNELS, why);
+}
+
+static double effort_of(const struct problem *p)
+{
+    const struct amx_cut c = cut_of(p);
+    return amx_effort(p, &c);
+}
+
+double amx_conv_effort(const struct problem *p)
+{
+    struct why why = {NULL, false};
+    return applicable(p, &why) ? effort_of(p) : HUGE_VAL;
 }
 
 static size_t workspace(const struct problem *p)
@@ -311,7 +375,7 @@ const struct algo_def algo_conv_amx = {
     .rounding = ROUNDING_BF16_PARTS,
     .deterministic = true,
     .effort = AMX_EFFORT_PERCENT,
-    .effort_of = amx_effort,
+    .effort_of = effort_of,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable,

@@ -29,12 +29,14 @@ struct amx_cut amx_cut_of(const struct problem *p, enum amx_format format, const
 /* Of a layer of floats. */
 enum amx_format amx_format_of(const struct problem *p);
 /* algo_def.effort_of() of all. */
-double amx_effort(const struct problem *p);
+double amx_effort(const struct problem *p, const struct amx_cut *c);
+/* Of the convolution `amx`; infinite where it is not preferred. */
+double amx_conv_effort(const struct problem *p);
 bool amx_pays(const struct problem *p, const struct amx_cut *c, int fewest_channels, struct why *why);
 size_t amx_position_bytes(const struct conv_amx_args *a);
 size_t amx_workspace(const struct problem *p, const struct amx_cut *c);
 /* The last operands of a step: it reads positions or writes them, and writes y or has none. */
-void amx_step_results(struct step *s, int mode, int positions, int y);
+void amx_step_results(struct step *s, const struct conv_amx_args *a, int positions, int y);
 /* What splits x: `begin` emits a step with what it reads, x only if `reads`, and its defines; `end` gives it the arguments. */
 struct amx_source {
     void *of;

@@ -86,7 +86,7 @@ static int64_t most_values(const struct problem *p)
 {
     const double none = effort_at(p, 0.0), all = effort_at(p, 1.0),
                  least = SPARSE_MASK_SLACK_RATIO * known_share(p);
-    if (!p->zeros.known || !p->skip || least >= 1.0 || p->fresh_filters == INT_MAX)
+    if (!p->zeros.known || !p->skip || least >= 1.0 || p->fresh_filters)
         return -1;
     const double even = (algo_effort_if_unknown(p) - none) / (all - none),
                  share = even > least ? even : least;

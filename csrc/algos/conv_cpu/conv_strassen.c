@@ -5,7 +5,6 @@
 #include "algos/cost/cost.h"
 #include "algos/cost/profile.h"
 
-#include <limits.h>
 
 enum {
     PRODUCTS = 7,
@@ -115,7 +114,7 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, strassen_can(p, &a), NO_HALVES);
     const struct strassen_scheme s = strassen_scheme_of(p, &a);
     DECIDE(p, s);
-    PREFER(why, p->fresh_filters < INT_MAX, SUMS_OF_FILTERS);
+    PREFER(why, !p->fresh_filters, SUMS_OF_FILTERS);
     PREFER(why,
            s.slice == s.cut.all && cost_of(p, &a, &s.cut) < STRASSEN_WORTH_RATIO * blocked_direct_cost(&a),
            "sums cost as much as an eighth of the products, or would leave the caches");

@@ -24,7 +24,7 @@ struct strassen_shape strassen_shape_of(const struct problem *p, const struct co
 
 /* For REQUIRE: halves of the channels and of the filters are whole blocks. */
 #define NO_HALVES "halves of the channels and of the filters must be whole blocks"
-/* For PREFER: where memory_limit asks for the smallest filters (INT_MAX of fresh_filters). */
+/* For PREFER: where memory_limit asks for small filters. */
 #define SUMS_OF_FILTERS "memory_limit: sums of filters take 1.75 times the filters' memory"
 bool strassen_halves(const struct problem *p, const struct conv_args *a, struct strassen_tile tile);
 

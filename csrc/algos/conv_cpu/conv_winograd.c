@@ -2,6 +2,7 @@
  * kernels/conv_cpu/conv_winograd.cl. */
 #include "algos/conv_cpu/conv_winograd.h"
 
+#include "algos/conv_cpu/conv_amx.h"
 #include "algos/conv_cpu/conv_tiles.h"
 #include "algos/cost/cost.h"
 #include "algos/cost/profile.h"
@@ -39,8 +40,8 @@ struct cut {
     size_t ranges;                          /* work-items a group when fused, else 0 */
     size_t slice;                           /* blocks of tiles a step when not fused */
     bool spread;                            /* dilated filters, or volumes */
-    bool fresh;   /* the filters of a slice are transformed by the step that uses them: */
-    double again; /* multiply-adds of that, over the products' */
+    bool fresh;    /* the filters of a slice are transformed by the step that uses them: */
+    double uneven; /* of cores that share filters, the busiest one's over the mean */
 };
 
 /* Tiles and vectors of filters in a register tile, and the measured time of a multiply-add over that of the first. */
@@ -95,13 +96,13 @@ static void choose_form(struct cut *c, const struct problem *p, const struct con
     /* cores wait a quarter at most */
     const bool even = ceil_div(c->tile_groups, units) * units * 3 <= c->tile_groups * 4;
     const bool near = c->filter_bytes <= WINOGRAD_NEAR_FILTERS_BYTES;
-    const double uneven = (double)(round_up(blocks, units)) / (double)blocks;
+    c->uneven = (double)(round_up(blocks, units)) / (double)blocks;
     const bool far = c->filter_bytes > WINOGRAD_LARGE_FILTERS_BYTES && c->tile_blocks <= FRESH_BLOCKS &&
-                     uneven < WINOGRAD_UNEVEN_RATIO;
+                     c->uneven < WINOGRAD_UNEVEN_RATIO;
     const size_t fresh_slices = ceil_div(c->tile_blocks, FRESH_BLOCKS);
     const double transforms =
         (double)fresh_slices * WINOGRAD_FILTER_VALUE_MACS * (double)c->filter_bytes / sizeof(float);
-    const bool saving = 100 * transforms <= p->fresh_filters * products;
+    const bool saving = p->fresh_filters && !no_fresh;
     if (!saving && !far && !only_fresh && c->part_bytes <= WINOGRAD_FUSED_PART_BYTES &&
         ((c->tile_groups >= 3 * units && products >= from_memory) || (even && near))) {
         const size_t wanted = ceil_div(FUSED_ITEMS_PER_UNIT * units, (size_t)a->groups);
@@ -109,9 +110,8 @@ static void choose_form(struct cut *c, const struct problem *p, const struct con
         return;
     }
     const double stored = products > from_memory ? products : from_memory;
-    c->fresh = saving || only_fresh || (!no_fresh && (far || (products + transforms) * uneven < stored));
+    c->fresh = saving || only_fresh || (!no_fresh && (far || (products + transforms) * c->uneven < stored));
     if (c->fresh) {
-        c->again = transforms / products;
         c->slice = ceil_div(c->tile_blocks, fresh_slices);
     } else {
         const size_t bytes =
@@ -184,6 +184,7 @@ static double cost_of(const struct problem *p, const struct conv_args *a, const 
     double products = tiles * filters / sizeof(float), memory = memory_macs(p) * filters;
     if (c.fresh) {
         products += steps / 2.0 * WINOGRAD_FILTER_VALUE_MACS * filters / sizeof(float);
+        products *= c.uneven;
         memory *= (double)(c.r * c.r) / c.points;
     }
     products /= WINOGRAD_PEAK_RATIO;
@@ -216,6 +217,14 @@ static double inside_ratio(const struct conv_args *a)
     return ratio;
 }
 
+static double effort_of(const struct problem *p, const struct filtering *f)
+{
+    const struct conv_args a = conv_args_of(p);
+    struct cut c;
+    DECIDED(p, c);
+    return blocked_effort(&a, cost_of(p, &a, f, &c));
+}
+
 bool winograd_applicable(const struct problem *p, struct why *why, const struct filtering *f)
 {
     const struct conv_args a = conv_args_of(p);
@@ -231,17 +240,13 @@ bool winograd_applicable(const struct problem *p, struct why *why, const struct 
     REQUIRE(why, c.c_blocks <= (size_t)(MASKED * c.points), "more channels than the workspace has masks for");
     DECIDE(p, c);
     PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
-    PREFER(why, cost_of(p, &a, f, &c) < WINOGRAD_WORTH_RATIO * inside_ratio(&a) * blocked_whole_cost(p, &a),
+    const double cost = cost_of(p, &a, f, &c);
+    const bool pays = cost < WINOGRAD_WORTH_RATIO * inside_ratio(&a) * blocked_whole_cost(p, &a);
+    const bool again =
+        c.fresh && p->fresh_filters; /* they are split in every run, too, where tiles multiply */
+    PREFER(why, pays && !(again && amx_conv_effort(p) < blocked_effort(&a, cost)),
            "too few tiles or filters to pay for the transforms");
     return true;
-}
-
-static double effort_of(const struct problem *p, const struct filtering *f)
-{
-    const struct conv_args a = conv_args_of(p);
-    struct cut c;
-    DECIDED(p, c);
-    return blocked_effort(&a, cost_of(p, &a, f, &c));
 }
 
 static size_t transformed_bytes(const struct cut *c, const struct conv_args *a)
@@ -323,7 +328,6 @@ static struct step *emit_products(struct emit *e, const struct problem *p, const
     step_write(s, buffers->y->view);
     step_args(s, args, sizeof *args);
     conv_cost(s, p);
-    s->effort += (int)(c->again * s->effort);
     s->bytes -= 4.0 * (double)(shape_count(&p->out[0].shape) - shape_count(&buffers->y->shape));
     return s;
 }

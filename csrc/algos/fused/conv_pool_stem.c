@@ -40,7 +40,9 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, s.columns * s.tile.kv * p->block <= LINE,
             "the row of a tile's filters must fit 8192 floats");
     DECIDE(p, s);
-    PREFER(why, sizeof(float) * (size_t)shape_count(&parts.mid.shape) > CONV_POOL_STEM_NEAR_BYTES,
+    PREFER(why,
+           p->little_scratch ||
+               sizeof(float) * (size_t)shape_count(&parts.mid.shape) > CONV_POOL_STEM_NEAR_BYTES,
            "the map between the two stays in the caches");
     operand_set_layout(&parts.mid, p->block);
     PREFER(why, algo_preferred(&parts.conv) == &algo_conv_stem, CONVOLVED_FASTER);

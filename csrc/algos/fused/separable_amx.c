@@ -37,6 +37,13 @@ static size_t workspace(const struct problem *p)
     return depthwise_packing_workspace(&c.parts.dw, &c.dw) + amx_workspace(&c.parts.pw, &c.cut);
 }
 
+static double effort_of(const struct problem *p)
+{
+    struct convs c;
+    convs_of(p, &c);
+    return amx_effort(&c.parts.pw, &c.cut);
+}
+
 struct source {
     const struct convs *convs;
     struct separable_args middle;
@@ -76,7 +83,7 @@ const struct algo_def algo_separable_amx = {
     .rounding = ROUNDING_BF16_PARTS,
     .deterministic = true,
     .effort = AMX_EFFORT_PERCENT,
-    .effort_of = amx_effort,
+    .effort_of = effort_of,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable,

@@ -7,7 +7,6 @@
 #include "algos/fused/separable_common.h"
 #include "fused/separable_products_args.h"
 
-#include <limits.h>
 
 enum {
     MOST_PAIRS = 16, /* of a group: the kernel keeps their sums */
@@ -80,7 +79,7 @@ static bool applicable(const struct problem *p, struct why *why)
             "rows must be whole tiles of 7 pixels (6 with vectors of 8)");
     REQUIRE(why, s.groups > 0, "the right factors of a pair of tiles must fit local memory");
     DECIDE(p, s);
-    PREFER(why, p->fresh_filters < INT_MAX, SUMS_OF_FILTERS);
+    PREFER(why, !p->fresh_filters, SUMS_OF_FILTERS);
     PREFER(why, 2 * s.cut.all * (size_t)s.cut.tile.t >= SEPARABLE_STRASSEN_FEWEST_PIXELS * s.groups,
            "few pixels: each core would read all sums of the weights for them");
     PREFER(why, cost_of(p, &s, &c.pw) < SEPARABLE_STRASSEN_WORTH_RATIO * blocked_direct_cost(&c.pw),

@@ -26,6 +26,12 @@ static size_t workspace(const struct problem *p)
     return amx_workspace(p, &c);
 }
 
+static double effort_of(const struct problem *p)
+{
+    const struct amx_cut c = cut_of(p);
+    return amx_effort(p, &c);
+}
+
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct linear_rows r = linear_rows_of(p);
@@ -42,7 +48,7 @@ const struct algo_def algo_linear_amx = {
     .rounding = ROUNDING_BF16_PARTS,
     .deterministic = true,
     .effort = AMX_EFFORT_PERCENT,
-    .effort_of = amx_effort,
+    .effort_of = effort_of,
     .applicable = applicable,
     .workspace = workspace,
     .emit = emit,

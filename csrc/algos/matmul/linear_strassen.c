@@ -7,7 +7,6 @@
 #include "algos/cost/cost.h"
 #include "algos/cost/profile.h"
 
-#include <limits.h>
 
 /* Time in multiply-adds at the peak. */
 static double cost_of(const struct problem *p, const struct linear_rows *r, const struct strassen_scheme *s)
@@ -29,7 +28,7 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct strassen_scheme s = strassen_scheme_of(p, &r.conv);
     DECIDE(p, s);
     PREFER(why, p->in[1].constant, "sums of filters in every run take more than the products save");
-    PREFER(why, p->fresh_filters < INT_MAX, SUMS_OF_FILTERS);
+    PREFER(why, !p->fresh_filters, SUMS_OF_FILTERS);
     PREFER(why, !p->quick, GEMM_BUILT_LATER);
     PREFER(why, r.conv.n * r.gemm.m >= LINEAR_STRASSEN_FEWEST_ROWS,
            "few rows: the weights are what is waited for, and sums of them are more");
