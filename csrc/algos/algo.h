@@ -85,8 +85,9 @@ struct problem {
     size_t arena, spare;
     enum clcnn_precision precision;
     bool fp16_activations; /* maps between steps are stored as halves where they can be */
-    bool little_scratch; /* groups that have scratch of their own are few */
-    bool fresh_filters;  /* what is made of filters is made in every run, not kept, where it takes more memory */
+    bool little_scratch;   /* groups that have scratch of their own are few */
+    bool
+        fresh_filters; /* what is made of filters is made in every run, not kept, where it takes more memory */
     struct clcnn_zeros
         zeros; /* of in[0], where they are known; what pays only where they are many needs that */
     bool
@@ -199,6 +200,9 @@ struct algo_def {
     bool
         quick; /* where a plan is to be built soon (problem.quick) it is taken before all others: it has one small kernel for all
                     layers then */
+    /* each element of the result is stored once, by whoever has read the one of problem.add, or of step_read_in_place(), just
+     * before: both may lie in one place */
+    bool stores_in_place;
     bool apart; /* of a merged layer: its parts, as they would be computed without the merge */
     /* what a multiply-add of the definition takes, in percent of one of the fastest kernel without transforms; 0: 100 */
     int effort;

@@ -44,6 +44,67 @@ static void find_lives(struct blueprint *bp)
             bp->storages[bp->zero_copy[i].storage].last = -1;
 }
 
+/* ---- results in the place of what they are made of ---- */
+
+/* The storage that a buffer of a step is all of; NULL: none. */
+static struct storage *whole_of(const struct blueprint *bp, const struct step *s, int buffer)
+{
+    const int view = s->buffer[buffer].view;
+    if (view < 0 || bp->views[view].storage < 0 || bp->views[view].offset || s->buffer[buffer].offset)
+        return NULL;
+    struct storage *r = &bp->storages[bp->views[view].storage];
+    return r->scratch ? NULL : r;
+}
+
+/* Where a step leaves its results; NULL: in no storage, or several. */
+static struct storage *result_of(const struct blueprint *bp, const struct step *s)
+{
+    struct storage *found = NULL;
+    for (int b = 0; b < s->n_buffers; b++)
+        if (s->buffer[b].access == ACCESS_WRITE && whole_of(bp, s, b)) {
+            if (found)
+                return NULL;
+            found = whole_of(bp, s, b);
+        }
+    return found;
+}
+
+static bool alike(const struct storage *a, const struct storage *b)
+{
+    return a->items == b->items && a->item_elems == b->item_elems && a->stride == b->stride &&
+           a->elem == b->elem;
+}
+
+static struct storage *home_of(struct storage *r)
+{
+    while (r->home)
+        r = r->home;
+    return r;
+}
+
+/* A result whose life begins where that of what it is added to ends takes this one's memory over: a residual net needs one map
+ * less, and writes what it has just read. Not where the caller may have the memory (inputs, outputs). */
+static void store_in_place(struct blueprint *bp)
+{
+    for (int i = 0; i < bp->n_steps; i++) {
+        const struct step *s = bp->steps[i];
+        struct storage *given = s->place ? whole_of(bp, s, s->place - 1) : NULL, *result = result_of(bp, s);
+        if (!given || !result || !alike(given, result) || result->first != i || result->last == bp->n_steps)
+            continue;
+        struct storage *home = home_of(given);
+        bool others = false;
+        for (int b = 0; b < s->n_buffers; b++) {
+            const int view = s->buffer[b].view;
+            others |= b != s->place - 1 && view >= 0 && bp->views[view].storage >= 0 &&
+                      home_of(&bp->storages[bp->views[view].storage]) == home;
+        }
+        if (others || home->first < 0 || home->last != i)
+            continue;
+        result->home = home;
+        home->last = result->last;
+    }
+}
+
 /* Most bytes of values that live at one step, from what each step adds and takes away. */
 static enum clcnn_status largest_live_set(const struct blueprint *bp, uint64_t *most, struct clcnn_err *err)
 {
@@ -52,7 +113,7 @@ static enum clcnn_status largest_live_set(const struct blueprint *bp, uint64_t *
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *change);
     for (int i = 0; i < bp->n_storages; i++) {
         const struct storage *r = &bp->storages[i];
-        if (r->scratch || r->last < r->first)
+        if (r->scratch || r->home || r->last < r->first)
             continue;
         change[r->first + 1] += (int64_t)r->bytes; /* first is -1 for inputs */
         change[r->last + 2] -= (int64_t)r->bytes;
@@ -178,10 +239,10 @@ static enum clcnn_status place_storages(struct blueprint *bp, struct storage **o
     bool ok = true;
     for (int i = 0; ok && i < bp->n_storages; i++) {
         struct storage *r = order[i];
-        if (r->last < r->first) { /* never touched */
+        if (r->last < r->first) /* never touched */
             r->bytes = 0;
+        if (r->last < r->first || r->home)
             continue;
-        }
         ok = lowest_gap(&shelf, r) && shelf_add(&shelf, r);
         if (r->offset + r->bytes > bp->arena_bytes)
             bp->arena_bytes = r->offset + r->bytes;
@@ -199,6 +260,8 @@ enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err)
     if (!order)
         return clcnn_fail_mem(err, (size_t)bp->n_storages * sizeof *order);
     find_lives(bp);
+    if (!bp->guard)
+        store_in_place(bp);
     for (int i = 0; i < bp->n_storages; i++) {
         struct storage *r = &bp->storages[i];
         const size_t elems = (size_t)((r->items - 1) * r->stride + r->item_elems);
@@ -211,6 +274,8 @@ enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err)
     }
     qsort(order, (size_t)bp->n_storages, sizeof *order, larger_first);
     TRY(place_storages(bp, order, err));
+    for (int i = 0; i < bp->n_storages; i++)
+        bp->storages[i].offset = home_of(&bp->storages[i])->offset;
     TRY(largest_live_set(bp, &bp->stats.live_bytes, err));
     bp->stats.arena_bytes = bp->arena_bytes + bp->n_counters * sizeof(float);
     for (int i = 0; i < bp->n_storages; i++)

@@ -48,6 +48,7 @@ static struct step *new_step(struct emit *e, const char *file, const char *entry
     s->op = e->op->name;
     s->algo = e->algo ? e->algo->name : "";
     s->effort = e->effort > 0.0 ? e->effort : e->algo ? algo_effort(e->algo) : 100.0;
+    s->stores_in_place = e->algo && e->algo->stores_in_place;
     s->file = file;
     s->entry = entry;
     s->groups = groups;
@@ -154,6 +155,18 @@ void step_update(struct step *s, int view)
     add_buffer(s, view, ACCESS_UPDATE, 0);
 }
 
+void step_read_in_place(struct step *s, int view)
+{
+    step_read(s, view);
+    if (view != VIEW_NONE && s->stores_in_place)
+        s->place = s->n_buffers;
+}
+
+void step_read_added(struct step *s, const struct problem *p)
+{
+    step_read_in_place(s, p->add.present ? p->add.view : VIEW_NONE);
+}
+
 void step_read_at(struct step *s, int view, int64_t offset)
 {
     add_buffer(s, view, ACCESS_READ, offset);
@@ -201,7 +214,7 @@ void step_epilogue(struct step *s, const struct problem *p, const struct operand
     if (p->add.present && p->add.fp16)
         step_define(s, "ADD_HALF", 1);
     step_read(s, has_bias ? bias->view : VIEW_NONE);
-    step_read(s, p->add.present ? p->add.view : VIEW_NONE);
+    step_read_added(s, p);
 }
 
 struct step *emit_gemm(struct emit *e, const struct gemm_call *call, int a, int b, int c)

@@ -17,6 +17,7 @@ struct storage {
     size_t elem;                       /* bytes of an element */
     int first, last; /* steps that touch it; -1: written before the first, n_steps: read after the last */
     bool scratch;
+    struct storage *home; /* whose memory it takes over, NULL: its own */
     size_t offset, bytes; /* in the arena; bytes includes guard bands, offset points past the first */
 };
 

@@ -157,7 +157,7 @@ void byte_conv_reads(struct step *s, const struct problem *p, int packed)
     step_read(s, packed);
     step_read(s, p->in[2].view);
     step_read(s, p->in[3].present ? p->in[3].view : VIEW_NONE);
-    step_read(s, p->add.present ? p->add.view : VIEW_NONE);
+    step_read_added(s, p);
 }
 
 void byte_conv_cost(struct step *s, const struct problem *p, const struct byte_sizes *z)

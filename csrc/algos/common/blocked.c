@@ -74,7 +74,7 @@ void blocked_step_epilogue(struct step *s, const struct problem *p, const struct
     float p0, p1;
     step_define_id(s, "EPI_ACT", act_identifier(act_as_clip(p->act, &p0, &p1)));
     step_read(s, bias && bias->present ? bias->view : VIEW_NONE);
-    step_read(s, p->add.present ? p->add.view : VIEW_NONE);
+    step_read_added(s, p);
 }
 
 void blocked_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes)

@@ -213,5 +213,5 @@ void norm_epilogue(struct step *s, const struct problem *p)
     step_define_id(s, "EPI_ACT", act_identifier(p->act));
     if (p->add.present && p->add.fp16)
         step_define(s, "ADD_HALF", 1);
-    step_read(s, p->add.present ? p->add.view : VIEW_NONE);
+    step_read_added(s, p);
 }

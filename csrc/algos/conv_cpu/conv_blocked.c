@@ -202,6 +202,7 @@ const struct algo_def algo_conv_blocked = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
+    .stores_in_place = true,
     .turned = true,
     .quick = true,
     .effort = BLOCKED_EFFORT_PERCENT,

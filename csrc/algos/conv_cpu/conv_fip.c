@@ -193,6 +193,7 @@ const struct algo_def algo_conv_fip = {
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
+    .stores_in_place = true,
     .effort = FIP_EFFORT_PERCENT,
     .effort_of = effort_of,
     .src = LAYOUT_BLOCKED,

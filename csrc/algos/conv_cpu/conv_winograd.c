@@ -439,6 +439,7 @@ static void emit(const struct problem *p, struct emit *e)
         .error = class,                                                     \
         .bound = BOUND_NORMWISE,                                            \
         .deterministic = true,                                              \
+        .stores_in_place = true,                                              \
         .turned = true,                                                     \
         .effort = percent,                                                  \
         .effort_of = effort_##algo,                                         \

@@ -82,6 +82,7 @@ const struct algo_def algo_separable_amx = {
     .error = ERROR_HIGHEST,
     .rounding = ROUNDING_BF16_PARTS,
     .deterministic = true,
+    .stores_in_place = true,
     .effort = AMX_EFFORT_PERCENT,
     .effort_of = effort_of,
     .src = LAYOUT_BLOCKED,

@@ -126,6 +126,7 @@ const struct algo_def algo_separable_blocked = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
+    .stores_in_place = true,
     .effort = BLOCKED_EFFORT_PERCENT,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,

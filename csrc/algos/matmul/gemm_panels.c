@@ -216,7 +216,7 @@ static void emit_product(struct emit *e, const struct problem *p, const struct g
     step_read_at(step, p->in[0].view, g->at[0]);
     step_read_at(step, b, s.in_place ? g->at[1] : 0);
     step_read(step, g->c ? g->c->view : VIEW_NONE);
-    step_read(step, p->add.present ? p->add.view : VIEW_NONE);
+    step_read_added(step, p);
     step_write(step, p->out[0].view);
     step_args(step, &args, sizeof args);
     gemm_cost(step, p, &g->args);
@@ -257,6 +257,7 @@ static bool applicable(const struct problem *p, const struct gemm_problem *g, st
         .vectors = true,                                                                \
         .error = ERROR_STRICT,                                                          \
         .deterministic = true,                                                          \
+        .stores_in_place = true,                                                          \
         .applicable = op##_fits,                                                        \
         .workspace = op##_workspace,                                                    \
         .emit = op##_emit,                                                              \

@@ -53,6 +53,7 @@ const struct algo_def algo_linear_fip = {
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
+    .stores_in_place = true,
     .effort_of = effort_of,
     .applicable = applicable,
     .workspace = workspace,

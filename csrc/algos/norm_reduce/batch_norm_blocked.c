@@ -29,11 +29,12 @@ static void emit(const struct problem *p, struct emit *e)
     a.run = blocked_run(p, planes, pixels, SHORTEST_RUN);
     struct step *s = emit_step(e, "batch_norm_blocked", "main", planes * ceil_div(pixels, (size_t)a.run), 1);
     step_define(s, "V", p->block);
-    for (int i = 0; i < 5; i++) /* x, weight, bias, mean, variance */
+    step_read_in_place(s, x->view);
+    for (int i = 1; i < 5; i++) /* weight, bias, mean, variance */
         step_read(s, p->in[i].view);
     float p0, p1;
     step_define_id(s, "EPI_ACT", act_identifier(act_as_clip(p->act, &p0, &p1)));
-    step_read(s, p->add.present ? p->add.view : VIEW_NONE);
+    step_read_added(s, p);
     step_write(s, y->view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, (double)shape_count(&y->shape));
@@ -45,6 +46,7 @@ const struct algo_def algo_batch_norm_blocked = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
+    .stores_in_place = true,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable,

@@ -87,7 +87,7 @@ void channel_parts_emit(const struct problem *p, struct emit *e, const char *fil
     if (p->op->fuses) {
         float p0, p1;
         step_define_id(s, "EPI_ACT", act_identifier(act_as_clip(p->act, &p0, &p1)));
-        step_read(s, p->add.present ? p->add.view : VIEW_NONE);
+        step_read_added(s, p);
     }
     for (int i = 0; i < p->n_out; i++)
         step_write(s, p->out[i].view);
