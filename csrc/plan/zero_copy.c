@@ -204,7 +204,8 @@ enum clcnn_status zero_copy_launch_all(struct clcnn_plan *plan, struct clcnn_err
     for (int i = 0; bp->n_zero_copy && i < bp->n_steps; i++)
         for (int k = 0; k < bp->steps[i]->n_buffers; k++) {
             const int view = bp->steps[i]->buffer[k].view;
-            const struct zero_copy *p = view >= 0 ? zero_copy_of_storage(plan, bp->views[view].storage) : NULL;
+            const struct zero_copy *p =
+                view >= 0 ? zero_copy_of_storage(plan, bp->views[view].storage) : NULL;
             if (p && p->of.lent)
                 TRY(launch_set_memory(&plan->launches[i], bp->dev, k, memory_now(p), err));
         }
