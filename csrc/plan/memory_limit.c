@@ -1,6 +1,6 @@
 /* memory_limit.c: another plan where the fastest one takes more than memory_limit. Blueprints are made again, up to weights, with
- * less scratch, fewer items of the batch at a time and filters that are not kept transformed; of those that fit the one with the
- * least expected time is taken. A plan that trains computes maps again in backward before that. */
+ * less scratch, fewer items of the batch at a time, and filters that are made in every run but for those that save most time for
+ * their bytes; of those that fit the one with the least expected time is taken. A plan that trains computes maps again in backward before that. */
 #include "algos/cost/cost.h"
 #include "plan/plan.h"
 
@@ -13,6 +13,7 @@
 #define ALL_LEVELS INT_MAX                 /* of scratch, */
 #define TAIL_LEVELS 2                      /* and as many when more layers compute all items; */
 #define MOST_MISSES 3                      /* that did not fit, one after the other */
+#define KEPT_TRIES 3                       /* of a plan, each with half the bytes */
 #define MOST_SEGMENTS 32                   /* of forward, and so many */
 #define SHARES 8                           /* of the maps that backward may compute again */
 
@@ -63,7 +64,7 @@ static size_t less_scratch(size_t limit)
 /* ---- filters that are kept after all ---- */
 
 /* Of a node: what its steps are expected to take, and bytes of its weights. */
-struct share {
+struct node_cost {
     double effort;
     uint64_t weights;
 };
@@ -77,16 +78,16 @@ static int node_of_layer(const struct clcnn_graph *g, const char *layer)
 }
 
 /* Per node, and one more for all that belongs to none; malloc'd, NULL: no memory. */
-static struct share *shares_of(const struct blueprint *bp)
+static struct node_cost *node_costs_of(const struct blueprint *bp)
 {
     const struct clcnn_graph *g = bp->graph;
-    struct share *shares = clcnn_calloc((size_t)g->n_nodes + 1, sizeof *shares);
-    for (int i = 0; shares && i < bp->n_steps; i++)
-        shares[node_of_layer(g, bp->steps[i]->layer)].effort += step_effort(bp->steps[i]);
-    for (int i = 0; shares && i < bp->n_packed; i++)
+    struct node_cost *costs = clcnn_calloc((size_t)g->n_nodes + 1, sizeof *costs);
+    for (int i = 0; costs && i < bp->n_steps; i++)
+        costs[node_of_layer(g, bp->steps[i]->layer)].effort += step_effort(bp->steps[i]);
+    for (int i = 0; costs && i < bp->n_packed; i++)
         if (bp->packed[i].used)
-            shares[node_of_layer(g, bp->packed[i].layer)].weights += bp->packed[i].bytes;
-    return shares;
+            costs[node_of_layer(g, bp->packed[i].layer)].weights += bp->packed[i].bytes;
+    return costs;
 }
 
 /* A node whose filters may be kept: bytes that it takes, and time that it saves. */
@@ -103,14 +104,15 @@ static int most_for_its_bytes_first(const void *a, const void *b)
 }
 
 /* Marks the nodes whose filters to keep in so many bytes, from what a plan takes that makes them in every run and one that does
- * not. Tells how many. */
-static int choose_kept(bool *kept, struct gain *gains, const struct share *fresh, const struct share *all,
-                       int nodes, double room)
+ * not. Tells whether there are any. */
+static bool choose_kept(bool *kept, struct gain *gains, const struct node_cost *fresh,
+                        const struct node_cost *all, int nodes, double room)
 {
-    int n = 0, chosen = 0;
+    int n = 0;
+    bool any = false;
     for (int i = 0; i < nodes; i++) {
-        const struct gain g = {i, (double)all[i].weights - (double)fresh[i].weights,
-                               fresh[i].effort - all[i].effort};
+        const double more = (double)all[i].weights - (double)fresh[i].weights;
+        const struct gain g = {i, more > 0.0 ? more : 0.0, fresh[i].effort - all[i].effort};
         kept[i] = false;
         if (g.effort > 0.0)
             gains[n++] = g;
@@ -120,10 +122,9 @@ static int choose_kept(bool *kept, struct gain *gains, const struct share *fresh
         if (gains[i].bytes > room)
             continue;
         room -= gains[i].bytes;
-        kept[gains[i].node] = true;
-        chosen++;
+        kept[gains[i].node] = any = true;
     }
-    return chosen;
+    return any;
 }
 
 /* A plan like `tried`, which fits and makes all filters in every run, with those kept that save most time for their bytes. */
@@ -134,7 +135,7 @@ static enum clcnn_status try_kept(struct blueprint **fastest, struct blueprint *
     enum clcnn_status st = CLCNN_OK;
     const int nodes = tried->graph->n_nodes;
     struct blueprint *made = NULL;
-    struct share *fresh = shares_of(tried), *all = NULL;
+    struct node_cost *fresh = node_costs_of(tried), *all = NULL;
     struct gain *gains = clcnn_calloc((size_t)nodes + 1, sizeof *gains);
     bool *kept = clcnn_calloc((size_t)nodes + 1, sizeof *kept);
     double room = (double)(options.memory_limit - memory_of(tried));
@@ -143,14 +144,16 @@ static enum clcnn_status try_kept(struct blueprint **fastest, struct blueprint *
     memset(kept, true, (size_t)nodes);
     options.frugal.kept = kept;
     TRY(best_blueprint(&made, of, &options, err));
-    all = shares_of(made);
+    all = node_costs_of(made);
     if (!all)
         TRY(clcnn_fail_mem(err, (size_t)nodes * sizeof *all));
-    for (bool fits = false; !fits && choose_kept(kept, gains, fresh, all, nodes, room) > 0; room /= 2.0) {
+    bool fits = false;
+    for (int i = 0; !fits && i < KEPT_TRIES && choose_kept(kept, gains, fresh, all, nodes, room); i++) {
         blueprint_release(made);
         made = NULL;
         TRY(best_blueprint(&made, of, &options, err));
         fits = consider(fastest, smallest, made, options.memory_limit);
+        room /= 2.0; /* the arena has grown */
     }
 done:
     blueprint_release(made);

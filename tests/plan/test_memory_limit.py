@@ -10,6 +10,7 @@ import pytest
 import clcnn
 from clcnn import ops
 from clcnn.graph import Graph
+from helpers import need_blocks
 from runner import layers_of_graph
 
 BATCH = 8
@@ -167,6 +168,7 @@ def classifier() -> Graph:
 
 
 def test_layers_at_the_end_compute_all_items(device: clcnn.Device) -> None:
+    need_blocks(device, "conv", "blocked")
     graph = classifier()
     x = np.random.default_rng(1).standard_normal((BATCH, 16, 64, 64)).astype(np.float32)
     smallest = least(device, graph)
