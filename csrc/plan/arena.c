@@ -82,26 +82,38 @@ static struct storage *home_of(struct storage *r)
     return r;
 }
 
-/* A result whose life begins where that of what it is added to ends takes this one's memory over: a residual net needs one map
- * less, and writes what it has just read. Not where the caller may have the memory (inputs, outputs). */
+/* Whether a step's results may take over the memory of one of its buffers, which nothing reads from then on, nor the step by another
+ * of its buffers. */
+static bool gives_place(const struct blueprint *bp, int step, int buffer, const struct storage *result)
+{
+    const struct step *s = bp->steps[step];
+    struct storage *given = s->places >> buffer & 1 ? whole_of(bp, s, buffer) : NULL;
+    if (!given || !alike(given, result))
+        return false;
+    const struct storage *home = home_of(given);
+    for (int b = 0; b < s->n_buffers; b++) {
+        const int view = s->buffer[b].view;
+        if (b != buffer && view >= 0 && bp->views[view].storage >= 0 &&
+            home_of(&bp->storages[bp->views[view].storage]) == home)
+            return false;
+    }
+    return home->first >= 0 && home->last == step;
+}
+
+/* A result whose life begins where that of what it is made of ends takes this one's memory over: a residual net needs one map less,
+ * and writes what it has just read. Not where the caller may have the memory (inputs, outputs). */
 static void store_in_place(struct blueprint *bp)
 {
     for (int i = 0; i < bp->n_steps; i++) {
         const struct step *s = bp->steps[i];
-        struct storage *given = s->place ? whole_of(bp, s, s->place - 1) : NULL, *result = result_of(bp, s);
-        if (!given || !result || !alike(given, result) || result->first != i || result->last == bp->n_steps)
+        struct storage *result = s->places ? result_of(bp, s) : NULL;
+        if (!result || result->first != i || result->last == bp->n_steps)
             continue;
-        struct storage *home = home_of(given);
-        bool others = false;
-        for (int b = 0; b < s->n_buffers; b++) {
-            const int view = s->buffer[b].view;
-            others |= b != s->place - 1 && view >= 0 && bp->views[view].storage >= 0 &&
-                      home_of(&bp->storages[bp->views[view].storage]) == home;
-        }
-        if (others || home->first < 0 || home->last != i)
-            continue;
-        result->home = home;
-        home->last = result->last;
+        for (int b = 0; b < s->n_buffers && !result->home; b++)
+            if (gives_place(bp, i, b, result)) {
+                result->home = home_of(whole_of(bp, s, b));
+                result->home->last = result->last;
+            }
     }
 }
 

@@ -159,7 +159,16 @@ void step_read_in_place(struct step *s, int view)
 {
     step_read(s, view);
     if (view != VIEW_NONE && s->stores_in_place)
-        s->place = s->n_buffers;
+        s->places |= 1u << (s->n_buffers - 1);
+}
+
+void step_read_like(struct step *s, const struct problem *p, int input)
+{
+    const struct operand *x = &p->in[input];
+    if (x->present && shape_equal(&x->shape, &p->out[0].shape))
+        step_read_in_place(s, x->view);
+    else
+        step_read(s, x->present ? x->view : VIEW_NONE);
 }
 
 void step_read_added(struct step *s, const struct problem *p)

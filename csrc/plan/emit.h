@@ -18,6 +18,8 @@ void step_define_type(struct step *s, const char *name, enum clcnn_dtype dtype);
 void step_read(struct step *s, int view);
 void step_read_in_place(struct step *s,
                         int view); /* where the results may be stored, as the algorithm says */
+void step_read_like(struct step *s, const struct problem *p,
+                    int input);                                /* an input of the result's shape, or none */
 void step_read_added(struct step *s, const struct problem *p); /* the same of problem.add, or no operand */
 void step_write(struct step *s, int view);
 void step_update(struct step *s, int view);

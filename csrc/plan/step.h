@@ -40,8 +40,8 @@ struct step {
         int64_t offset; /* elements, added to the view's offset */
     } buffer[MAX_STEP_BUFFERS];
     int n_buffers;
-    int place;            /* 1 + the buffer in whose place the results may be stored; 0: there is none */
-    bool stores_in_place; /* the algorithm stores them so */
+    unsigned places;      /* bit i: the results may be stored in the place of buffer i, */
+    bool stores_in_place; /* as the algorithm does */
     /* A uint, where a step before leaves 0 if this one has nothing to do; view VIEW_NONE: it always runs. The device looks
      * (paste.c, source_chain.c), so that the host need not wait. */
     struct {

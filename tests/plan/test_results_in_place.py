@@ -138,3 +138,40 @@ def test_a_normalised_map_takes_the_place_of_the_map(device: _core.Device) -> No
             live.append(plan.stats()["live_bytes"])
     np.testing.assert_array_equal(*results)
     assert live[0] <= live[1]
+
+
+Chain = list[tuple[str, tuple[str, ...]]]
+CHAINS: dict[str, Chain] = {
+    "one function": [("erf", ("a",))],
+    "two maps": [("sub", ("a", "b"))],
+    "the second map": [("sub", ("channels", "b"))],
+    "a value a channel": [("mul", ("a", "channels"))],
+    "a value a pixel": [("div", ("a", "pixels"))],
+    "one map twice": [("mul", ("a", "a"))],
+    "several": [("sub", ("a", "b")), ("sin", ("0",)), ("mul", ("1", "channels")), ("sub", ("2", "b"))],
+}
+
+
+@pytest.mark.parametrize("shape", [(2, 21, 9, 11), (3, 37), (1, 16, 8, 8)], ids=str)
+@pytest.mark.parametrize("name", CHAINS)
+def test_functions_of_elements_take_the_place_of_an_operand(
+    device: _core.Device, name: str, shape: tuple[int, ...]
+) -> None:
+    """Operands that a step has made, and that nothing else reads."""
+    rng = np.random.default_rng(7)
+    graph = _core.Graph()
+    row = [1, shape[1], *[1] * (len(shape) - 2)]
+    pixel = [1, 1, *shape[2:]]
+    constants = {"channels": rng.uniform(1, 2, row), "pixels": rng.uniform(1, 2, pixel)}
+    values = {k: graph.constant(k, v.astype(np.float32)) for k, v in constants.items()}
+    for k in "ab":
+        values[k] = graph.node("cumsum", k, [graph.input(f"in_{k}", shape)], {"dim": 1})[0]
+    for i, (op, operands) in enumerate(CHAINS[name]):
+        (values[str(i)],) = graph.node(op, f"y{i}", [values[k] for k in operands], {})
+    last = values[str(len(CHAINS[name]) - 1)]
+    graph.output(graph.node("cumsum", "end", [last], {"dim": 1})[0], "y")
+    inputs = [rng.standard_normal(shape).astype(np.float32) for _ in "ab"]
+    with _core.Plan(device, graph, guard=True) as apart, _core.Plan(device, graph) as plan:
+        expected = apart.run(inputs)[0]
+        for _ in range(2):
+            np.testing.assert_array_equal(plan.run(inputs)[0], expected)

@@ -23,8 +23,8 @@ static void emit(const struct problem *p, struct emit *e)
     step_define_id(s, "OP", identifier);
     if (p->op == &op_pow && a.step[1] == SAME_VALUE)
         step_define(s, "POWER", 1);
-    step_read(s, p->in[0].view);
-    step_read(s, p->in[1].view);
+    step_read_like(s, p, 0);
+    step_read_like(s, p, 1);
     step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
@@ -37,6 +37,7 @@ static void emit(const struct problem *p, struct emit *e)
         .devices = DEVICES_CPU,                                                                      \
         .error = ERROR_STRICT,                                                                       \
         .deterministic = true,                                                                       \
+        .stores_in_place = true,                                                                     \
         .src = LAYOUT_FOLLOWS,                                                                       \
         .dst = LAYOUT_FOLLOWS,                                                                       \
         .applicable = vector_applicable,                                                             \

@@ -23,7 +23,7 @@ void elementwise_step(struct step *s, const struct problem *p)
         step_define(s, how[k], eltwise_is_unary(at->op) ? 1 : at->turned ? 3 : 2);
     }
     for (int i = 0; i < 1 + ELEMENTWISE_PARTS; i++)
-        step_read(s, p->in[i].present ? p->in[i].view : VIEW_NONE);
+        step_read_like(s, p, i);
     step_write(s, p->out[0].view);
     rows_cost(s, p, 0);
 }

@@ -29,6 +29,7 @@ const struct algo_def algo_elementwise_vector = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
+    .stores_in_place = true,
     .src = LAYOUT_FOLLOWS,
     .dst = LAYOUT_FOLLOWS,
     .applicable = vector_applicable,

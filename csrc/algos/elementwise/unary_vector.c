@@ -24,7 +24,7 @@ static void emit(const struct problem *p, struct emit *e)
     eltwise_identifier(identifier, p->op, p->attrs, CLCNN_FLOAT32);
     struct step *s = vector_step(e, p, "unary_vector", groups);
     step_define_id(s, "OP", identifier);
-    step_read(s, x->view);
+    step_read_like(s, p, 0);
     step_write(s, y->view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
@@ -36,6 +36,7 @@ const struct algo_def algo_unary_vector = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
+    .stores_in_place = true,
     .src = LAYOUT_FOLLOWS,
     .dst = LAYOUT_FOLLOWS,
     .applicable = vector_applicable,
