@@ -146,17 +146,30 @@ struct blueprint *empty_blueprint(struct clcnn_device *dev, const struct clcnn_p
     return bp;
 }
 
+enum clcnn_status blueprint_of(struct blueprint **out, const struct blueprint *rewritten,
+                               const struct clcnn_plan_options *options, bool chained, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct blueprint *bp = empty_blueprint(rewritten->dev, options, rewritten->like, chained);
+    if (!bp)
+        return clcnn_fail_mem(err, sizeof *bp);
+    TRY(graph_copy(&bp->graph, rewritten->graph, err));
+    for (int i = 0; i < rewritten->notes.n; i++)
+        TRY(notes_add(&bp->notes, err, "%s", rewritten->notes.line[i]));
+    *out = bp;
+    bp = NULL;
+done:
+    blueprint_release(bp);
+    return st;
+}
+
 static enum clcnn_status new_blueprint(struct blueprint **out, const struct subject *of,
                                        const struct clcnn_plan_options *options, bool chained,
                                        struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct blueprint *bp = empty_blueprint(of->rewritten->dev, options, of->rewritten->like, chained);
-    if (!bp)
-        return clcnn_fail_mem(err, sizeof *bp);
-    TRY(graph_copy(&bp->graph, of->rewritten->graph, err));
-    for (int i = 0; i < of->rewritten->notes.n; i++)
-        TRY(notes_add(&bp->notes, err, "%s", of->rewritten->notes.line[i]));
+    struct blueprint *bp = NULL;
+    TRY(blueprint_of(&bp, of->rewritten, options, chained, err));
     TRY(make_blueprint(bp, of->original, options, err));
     *out = bp;
     bp = NULL;

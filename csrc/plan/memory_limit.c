@@ -269,13 +269,9 @@ static enum clcnn_status recomputing(struct blueprint **out, const struct bluepr
 {
     enum clcnn_status st = CLCNN_OK;
     int repeated;
-    struct blueprint *bp = empty_blueprint(from->dev, options, from->like, from->chained);
+    struct blueprint *bp = NULL;
     *out = NULL;
-    if (!bp)
-        return clcnn_fail_mem(err, sizeof *bp);
-    TRY(graph_copy(&bp->graph, from->graph, err));
-    for (int i = 0; i < from->notes.n; i++)
-        TRY(notes_add(&bp->notes, err, "%s", from->notes.line[i]));
+    TRY(blueprint_of(&bp, from, options, from->chained, err));
     TRY(graph_recompute(bp->graph, share, segments, &repeated, err));
     TRY(notes_add(&bp->notes, err, "memory_limit: %d nodes are computed again in backward", repeated));
     if (repeated) {

@@ -333,6 +333,9 @@ struct subject {
 /* One without a graph; `chained`: its algorithms expect chains of groups. NULL: no memory. */
 struct blueprint *empty_blueprint(struct clcnn_device *dev, const struct clcnn_plan_options *options,
                                   struct blueprint *like, bool chained);
+/* The same with a copy of a rewritten graph, and of what was noted of it. */
+enum clcnn_status blueprint_of(struct blueprint **out, const struct blueprint *rewritten,
+                               const struct clcnn_plan_options *options, bool chained, struct clcnn_err *err);
 /* With chains where the device has them and the rules take them. */
 enum clcnn_status best_blueprint(struct blueprint **out, const struct subject *of,
                                  const struct clcnn_plan_options *options, struct clcnn_err *err);
