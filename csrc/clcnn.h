@@ -341,9 +341,8 @@ struct clcnn_layer_zeros {
 enum clcnn_chain { CLCNN_CHAIN_AUTO, CLCNN_CHAIN_OFF, CLCNN_CHAIN_ON };
 /* What a plan does to take less memory; memory_limit decides. */
 struct clcnn_frugal {
-    bool little_scratch; /* groups that have scratch of their own are fewer */
-    bool
-        lent_inputs; /* those that steps read where the caller has them take none, but when they are copied */
+    bool little_scratch;  /* groups that have scratch of their own are fewer */
+    bool lent_inputs;     /* steps read them where the caller has them, and they take none but in a copy */
     bool fresh_filters;   /* filters are transformed in every run */
     const bool *kept;     /* but for those of these nodes; NULL: of none */
     uint64_t whole_below; /* with batch_part: all items, once no map that follows takes more bytes */

@@ -38,6 +38,15 @@ static void out_of_memory(struct emit *e)
         e->status = clcnn_fail_mem(e->err, sizeof(struct step));
 }
 
+/* Of the layer's algorithm, for this layer where that is known. */
+static double effort_of(const struct emit *e)
+{
+    if (!e->algo)
+        return 100.0;
+    const double known = e->bp->layers[e->layer_index].effort;
+    return known > 0.0 ? known : algo_effort(e->algo);
+}
+
 static struct step *new_step(struct emit *e, const char *file, const char *entry, size_t groups,
                              size_t group_size)
 {
@@ -47,7 +56,7 @@ static struct step *new_step(struct emit *e, const char *file, const char *entry
     s->layer = e->layer;
     s->op = e->op->name;
     s->algo = e->algo ? e->algo->name : "";
-    s->effort = e->effort > 0.0 ? e->effort : e->algo ? algo_effort(e->algo) : 100.0;
+    s->effort = effort_of(e);
     s->stores_in_place = e->algo && e->algo->stores_in_place;
     s->file = file;
     s->entry = entry;

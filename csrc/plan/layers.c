@@ -63,7 +63,6 @@ static enum clcnn_status emit_problem(struct emit *e, const struct problem *p, i
     } else {
         e->layer_index = e->again++;
         e->algo = e->bp->layers[e->layer_index].algo;
-        e->effort = e->bp->layers[e->layer_index].effort;
     }
     struct decision decision = e->bp->layers[e->layer_index].decision; /* layers move when parts are added */
     struct problem decided = *p;
@@ -73,7 +72,6 @@ static enum clcnn_status emit_problem(struct emit *e, const struct problem *p, i
 done:
     e->op = outer.op;
     e->algo = outer.algo;
-    e->effort = outer.effort;
     e->layer_index = outer.layer_index;
     return st;
 }

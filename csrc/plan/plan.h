@@ -160,7 +160,7 @@ struct zero_copy {
     struct memory copy; /* where to, if it is lent */
     struct zero_copy_user {
         int step, buffer;
-    } * users; /* but for steps that chains run */
+    } * users;
     int n_users, cap_users;
 };
 
@@ -223,7 +223,6 @@ struct emit {
     const char *layer;
     const struct op_def *op;
     const struct algo_def *algo;
-    double effort; /* of the algorithm for this layer, 0: not known */
     int layer_index;
     /* per storage that values have: the one of the batch slice that is being emitted, -1: none yet */
     int *slice_storage;

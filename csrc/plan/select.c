@@ -438,7 +438,7 @@ enum clcnn_status select_for_layer(struct emit *e, struct node *n, const struct 
     c->candidates[pick].verdict = how;
     c->candidates[pick].reason = "";
     e->algo = l->algo = c->candidates[pick].algo;
-    e->effort = l->effort = c->candidates[pick].effort;
+    l->effort = c->candidates[pick].effort;
     l->decision = c->decisions[pick];
     l->candidates = c->candidates;
     l->n_candidates = c->n;

@@ -101,7 +101,7 @@ enum clcnn_status zero_copy_find_users(struct clcnn_plan *plan, struct clcnn_err
         for (int k = 0; k < bp->steps[i]->n_buffers; k++) {
             const int view = bp->steps[i]->buffer[k].view;
             struct zero_copy *p = view >= 0 ? zero_copy_of_storage(plan, bp->views[view].storage) : NULL;
-            if (!p || plan->launches[i].chain)
+            if (!p)
                 continue;
             if (!clcnn_grow((void **)&p->users, &p->cap_users, p->n_users + 1, sizeof *p->users))
                 return clcnn_fail_mem(err, sizeof *p->users);
@@ -119,7 +119,8 @@ static enum clcnn_status point(struct clcnn_plan *plan, struct zero_copy *p, cl_
         return CLCNN_OK;
     p->now = NULL;
     for (int i = 0; i < p->n_users; i++)
-        TRY(launch_set_memory(&plan->launches[p->users[i].step], dev, p->users[i].buffer, mem, err));
+        if (!plan->launches[p->users[i].step].chain)
+            TRY(launch_set_memory(&plan->launches[p->users[i].step], dev, p->users[i].buffer, mem, err));
     for (struct chain **c = plan->chains; c && *c; c++)
         TRY(chain_set_memory(*c, dev, p->own, mem, err));
     p->now = mem;
@@ -200,15 +201,12 @@ done:
 enum clcnn_status zero_copy_launch_all(struct clcnn_plan *plan, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    const struct blueprint *bp = plan->bp;
-    for (int i = 0; bp->n_zero_copy && i < bp->n_steps; i++)
-        for (int k = 0; k < bp->steps[i]->n_buffers; k++) {
-            const int view = bp->steps[i]->buffer[k].view;
-            const struct zero_copy *p =
-                view >= 0 ? zero_copy_of_storage(plan, bp->views[view].storage) : NULL;
-            if (p && p->of.lent)
-                TRY(launch_set_memory(&plan->launches[i], bp->dev, k, memory_now(p), err));
-        }
+    for (int i = 0; i < plan->bp->n_zero_copy; i++) {
+        const struct zero_copy *p = &plan->zero_copy[i];
+        for (int k = 0; p->of.lent && k < p->n_users; k++)
+            TRY(launch_set_memory(&plan->launches[p->users[k].step], plan->bp->dev, p->users[k].buffer,
+                                  memory_now(p), err));
+    }
 done:
     return st;
 }

@@ -217,14 +217,6 @@ static double inside_ratio(const struct conv_args *a)
     return ratio;
 }
 
-static double effort_of(const struct problem *p, const struct filtering *f)
-{
-    const struct conv_args a = conv_args_of(p);
-    struct cut c;
-    DECIDED(p, c);
-    return blocked_effort(&a, cost_of(p, &a, f, &c));
-}
-
 bool winograd_applicable(const struct problem *p, struct why *why, const struct filtering *f)
 {
     const struct conv_args a = conv_args_of(p);
@@ -247,6 +239,14 @@ bool winograd_applicable(const struct problem *p, struct why *why, const struct 
     PREFER(why, pays && !(again && amx_conv_effort(p) < blocked_effort(&a, cost)),
            "too few tiles or filters to pay for the transforms");
     return true;
+}
+
+static double effort_of(const struct problem *p, const struct filtering *f)
+{
+    const struct conv_args a = conv_args_of(p);
+    struct cut c;
+    DECIDED(p, c);
+    return blocked_effort(&a, cost_of(p, &a, f, &c));
 }
 
 static size_t transformed_bytes(const struct cut *c, const struct conv_args *a)
@@ -439,7 +439,7 @@ static void emit(const struct problem *p, struct emit *e)
         .error = class,                                                     \
         .bound = BOUND_NORMWISE,                                            \
         .deterministic = true,                                              \
-        .stores_in_place = true,                                              \
+        .stores_in_place = true,                                            \
         .turned = true,                                                     \
         .effort = percent,                                                  \
         .effort_of = effort_##algo,                                         \
