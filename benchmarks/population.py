@@ -162,16 +162,21 @@ def _read_into(stream: Any, told: queue.Queue[str | None]) -> None:
 
 def _until_the_end(told: queue.Queue[str | None], limit_s: float) -> Iterator[Record]:
     deadline = time.monotonic() + limit_s
+    waiting_since: float | None = None  # for the device, which is not the case's own time
     while True:
         try:
-            line = told.get(timeout=max(deadline - time.monotonic(), 0.01))
+            left = None if waiting_since else max(deadline - time.monotonic(), 0.01)
+            line = told.get(timeout=left)
         except queue.Empty as error:
             raise subprocess.TimeoutExpired("", limit_s) from error
         if line is None:
             return
         if line.startswith(MARK):
             event = json.loads(line.removeprefix(MARK))
-            if "phase" not in event:
+            if waiting_since:
+                deadline += time.monotonic() - waiting_since
+            waiting_since = time.monotonic() if "waits" in event else None
+            if not event.keys() & {"phase", "waits"}:
                 deadline = time.monotonic() + limit_s
             yield event
 

@@ -91,6 +91,7 @@ class Case:
                 start = time.perf_counter()
                 row |= common.checked(mine.run(x), want, limit)
                 first_s = time.perf_counter() - start
+                tell(waits=True)
                 fcntl.flock(others, fcntl.LOCK_EX)  # nobody else uses the device or its host now
                 self.enter("profile", **row)
                 row |= shares(plan, x, PROFILES if first_s < SLOW_S else 1)

@@ -161,6 +161,10 @@ for batch, precision in order["cases"]:
     tell(phase="compile", known=batch)
     if batch == 2: os._exit(3)
     if batch == 3: time.sleep(60)
+    if batch == 6:
+        tell(waits=True)
+        time.sleep(3.5)
+        tell(phase="time")
     if batch == 4: tell(failed={{"phase": "compile", "kind": "E", "message": "not so"}})
     else: tell(done={{"clcnn_ms": batch}})
 """
@@ -191,6 +195,10 @@ def test_a_case_that_takes_too_long_is_ended(told: Any) -> None:
     got = told([3, 1], 3.0)
     assert got[0]["failed"]["message"] == "too slow: not done within 3 s"
     assert got[1]["clcnn_ms"] == 1
+
+
+def test_waits_for_the_device_are_not_the_cases_time(told: Any) -> None:
+    assert [row.get("clcnn_ms") for row in told([6, 1], 3.0)] == [6, 1]
 
 
 def test_files_that_cannot_be_made_are_told(told: Any) -> None:
