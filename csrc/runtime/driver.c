@@ -54,6 +54,13 @@ bool driver_keeps_kernels(const struct clcnn_device *dev)
     return is_platform(dev, "Portable Computing Language") && (cache == NULL || strcmp(cache, "0") != 0);
 }
 
+/* PoCL finds the kernels that it keeps by the preprocessed text of the source, which takes it 25 ms and more a program;
+ * those of a program of LLVM's bitcode it finds by the bytes. */
+bool driver_takes_bitcode(const struct clcnn_device *dev)
+{
+    return driver_keeps_kernels(dev);
+}
+
 /* PoCL's compiler has one lock: threads would wait for it in any order, and the one that may be asked to stop the longest. */
 bool driver_builds_singly(const struct clcnn_device *dev)
 {

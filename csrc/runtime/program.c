@@ -374,7 +374,7 @@ void program_save(struct clcnn_device *dev, struct program *program)
     pthread_mutex_unlock(&dev->lock);
     if (!wanted)
         return;
-    data = program_binary(dev, program, &bytes);
+    data = program_binary(dev, program->program, &bytes);
     if (data != NULL)
         cache_save(dev->cache_dir, program->key, data, bytes);
     free(data);

@@ -6,40 +6,27 @@
 
 /* Part of every key; change it when the same text must not find old binaries. */
 #define CACHE_FORMAT "clcnn cache 1"
+#define BITCODE_FORMAT "clcnn cache 1, bitcode"
 
 /* Each part with its final zero. */
 void program_key(char key[65], const struct clcnn_device *dev, const char *source)
 {
     const struct clcnn_device_info *info = &dev->info;
-    const char *parts[] = {
-        CACHE_FORMAT,   driver_build_options(dev), info->name, info->vendor, info->version, info->driver,
-        info->platform, info->platform_version,    source};
+    const char *parts[] = {driver_takes_bitcode(dev) ? BITCODE_FORMAT : CACHE_FORMAT,
+                           driver_build_options(dev),
+                           info->name,
+                           info->vendor,
+                           info->version,
+                           info->driver,
+                           info->platform,
+                           info->platform_version,
+                           source};
     struct sha256 h;
 
     sha256_init(&h);
     for (int i = 0; i < COUNT_OF(parts); i++)
         sha256_add(&h, parts[i], strlen(parts[i]) + 1);
     sha256_hex(&h, key);
-}
-
-unsigned char *program_binary(const struct clcnn_device *dev, const struct program *p, size_t *bytes)
-{
-    unsigned char *data = NULL;
-    cl_int code;
-
-    *bytes = 0;
-    CL_CODE(code, dev->api, clGetProgramInfo, p->program, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes,
-            NULL);
-    if (code != CL_SUCCESS || *bytes == 0)
-        return NULL;
-    data = clcnn_calloc(*bytes, 1);
-    if (data != NULL)
-        CL_CODE(code, dev->api, clGetProgramInfo, p->program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL);
-    if (code != CL_SUCCESS) {
-        free(data);
-        return NULL;
-    }
-    return data;
 }
 
 /* The program that p's binary makes once its marked instructions count (ptx.c), in p's place. */
@@ -50,7 +37,7 @@ static enum clcnn_status build_marked(struct program *p, struct clcnn_device *de
     size_t bytes = 0;
     cl_program made = NULL;
     cl_int code, status = CL_SUCCESS;
-    unsigned char *binary = program_binary(dev, p, &bytes);
+    unsigned char *binary = program_binary(dev, p->program, &bytes);
     unsigned char *text = binary != NULL ? ptx_unmarked(binary, bytes, &bytes) : NULL;
     const unsigned char *const_text = text;
 
@@ -85,6 +72,9 @@ enum clcnn_status program_from_source(struct program *p, struct clcnn_device *de
 
     CL_MAKE(dev->api, p->program, clCreateProgramWithSource, dev->context, 1, &source, NULL);
     device_count(dev, +1);
+    p->from_source = true;
+    if (driver_takes_bitcode(dev) && program_by_bitcode(p, dev))
+        return CLCNN_OK;
     CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, driver_build_options(dev), NULL, NULL);
     /* a driver that does not know the option speaks 1.1 or 1.2 anyway */
     if (code == CL_INVALID_BUILD_OPTIONS)
@@ -95,7 +85,6 @@ enum clcnn_status program_from_source(struct program *p, struct clcnn_device *de
         st = build_fail(err, dev, p->program, unit, code);
     else if (ptx_is_marked(source))
         TRY(build_marked(p, dev, unit, err));
-    p->from_source = true;
 done:
     return st;
 }
@@ -104,29 +93,12 @@ bool program_from_cache(struct program *p, struct clcnn_device *dev)
 {
     size_t bytes = 0;
     unsigned char *data = cache_load(dev->cache_dir, p->key, &bytes);
-    const unsigned char *const_data = data;
-    cl_int code, status = CL_SUCCESS;
 
     if (data == NULL)
         return false;
-    code = cl_fault("clCreateProgramWithBinary");
-    if (code == CL_SUCCESS)
-        p->program = dev->api->clCreateProgramWithBinary(dev->context, 1, &dev->id, &bytes, &const_data,
-                                                         &status, &code);
+    p->program = program_of_binary(dev, data, bytes);
     free(data);
-    if (code != CL_SUCCESS) {
-        p->program = NULL;
-        return false;
-    }
-    device_count(dev, +1);
-    if (status == CL_SUCCESS)
-        CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, driver_build_options(dev), NULL,
-                NULL);
-    if (status != CL_SUCCESS || code != CL_SUCCESS) {
-        dev->api->clReleaseProgram(p->program);
-        device_count(dev, -1);
-        p->program = NULL;
-        return false;
-    }
-    return true;
+    if (p->program != NULL)
+        device_count(dev, +1);
+    return p->program != NULL;
 }

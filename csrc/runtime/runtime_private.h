@@ -126,12 +126,23 @@ struct program {
 };
 /* SHA-256 over everything that the binary of a source depends on, hexadecimal. */
 void program_key(char key[65], const struct clcnn_device *dev, const char *source);
-/* The binary of a program that has one device; malloc'd, NULL when the driver gives none. */
-unsigned char *program_binary(const struct clcnn_device *dev, const struct program *p, size_t *bytes);
 enum clcnn_status program_from_source(struct program *p, struct clcnn_device *dev, const struct unit *unit,
                                       const char *source, struct clcnn_err *err);
 /* True when the disk cache had a binary and the driver took it. */
 bool program_from_cache(struct program *p, struct clcnn_device *dev);
+
+/* ---- program_binary.c ------------------------------------------------------------------------------------------ */
+
+/* The binary of a program that has one device; malloc'd, NULL when the driver gives none. */
+unsigned char *program_binary(const struct clcnn_device *dev, cl_program program, size_t *bytes);
+/* A program of that binary; NULL where the driver refuses it. */
+cl_program program_of_binary(struct clcnn_device *dev, const unsigned char *binary, size_t bytes);
+
+/* ---- program_bitcode.c ----------------------------------------------------------------------------------------- */
+
+/* p->program, which has its source, is built by way of LLVM's bitcode, which the disk cache then has. False where that
+ * cannot be: then the program is as it was. */
+bool program_by_bitcode(struct program *p, struct clcnn_device *dev);
 
 /* ---- program.c ------------------------------------------------------------------------------------------------- */
 
@@ -164,6 +175,7 @@ bool driver_wakes_late(const struct clcnn_device *dev);     /* whoever waits for
 bool driver_waits_for_maps(const struct clcnn_device *dev);
 bool driver_builds_singly(const struct clcnn_device *dev); /* whatever the threads */
 bool driver_keeps_kernels(const struct clcnn_device *dev); /* itself, from one process to the next */
+bool driver_takes_bitcode(const struct clcnn_device *dev); /* and finds its kernels sooner than by a source */
 
 /* ---- launch.c -------------------------------------------------------------------------------------------------- */
 

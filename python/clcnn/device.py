@@ -92,7 +92,7 @@ class Device(_core.Device):
         part of a device or platform name, "platform:part", or a row of `clcnn.devices()`.
     cache_dir : path or False, optional
         Kernel cache folder, None for CLCNN_CACHE_DIR or the user's cache folder, False for none; PoCL keeps
-        its kernels itself (POCL_CACHE_DIR), unless POCL_KERNEL_CACHE is "0".
+        what it makes of the bitcode there (POCL_CACHE_DIR), unless POCL_KERNEL_CACHE is "0".
     kernel_dir : path, optional
         Kernel files to use instead of the embedded ones.
     memory_limit : int or str

@@ -203,7 +203,8 @@ net = Net().eval()
 graph = clcnn.graph.trace(net, SHAPE)
 device = clcnn.Device({DEVICE!r})
 _core.Plan(device, graph._core, quick=True)
-builds = device.stats()["programs_built"]
+stats = device.stats()
+builds = stats["programs_built"] + stats["programs_loaded"]
 os.environ["CLCNN_FAULT"] = f"clBuildProgram:-{{builds + 1}}:{BUILD_FAILURE}"
 with clcnn.Device({DEVICE!r}) as device:
     plan = clcnn.compile(net, SHAPE, device, background=True)
