@@ -100,14 +100,12 @@ struct clcnn_device_info {
     uint64_t cache_bytes; /* of global memory, as the driver tells: on a CPU the last cache; 0: none */
     size_t max_group_size;
     bool host_unified, local_is_dedicated, has_fp64, has_fp16, available;
-    char cpu_vendor
-        [16]; /* who made the processor of a CPU device, as CPUID says: "AuthenticAMD"; elsewhere "" */
+    char cpu_vendor[16];       /* of a CPU device's processor, as CPUID says: "AuthenticAMD"; else "" */
     uint32_t core_cache_bytes; /* second-level cache of one of a CPU's cores; 0: not known */
-    bool
-        byte_products; /* a CPU adds products of bytes to sums of 32 bits in vectors of 64 bytes (AVX512-VNNI) */
-    bool byte_permutes; /* and looks up bytes in 128 of them, 64 at once (AVX512-VBMI) */
-    bool amx_tiles;     /* a CPU multiplies tiles of bfloat16 and of bytes (AMX), and this process may */
-    bool half_vectors;  /* a CPU's vectors of float_width floats are computed in two halves */
+    bool byte_products;        /* a CPU adds products of bytes to sums of 32 bits, 64 at once (AVX512-VNNI) */
+    bool byte_permutes;        /* and looks up bytes in 128 of them, 64 at once (AVX512-VBMI) */
+    bool amx_tiles;    /* a CPU multiplies tiles of bfloat16 and of bytes (AMX), and this process may */
+    bool half_vectors; /* a CPU's vectors of float_width floats are computed in two halves */
     struct clcnn_profile profile; /* a plan's; of a device itself: nothing is known */
 };
 
@@ -495,5 +493,7 @@ enum clcnn_status clcnn_plan_check_guards(struct clcnn_plan *plan, const struct 
 
 /* Version of everything that a cached kernel binary depends on. */
 const char *clcnn_version(void);
+/* Tells bytes apart, at the speed of memory; not for what somebody may want to forge. */
+void clcnn_hash128(uint8_t hash[16], const void *data, size_t bytes);
 
 #endif

@@ -137,3 +137,12 @@ struct hash128 hash128_bytes(const void *data, size_t bytes)
     h.b = avalanche(h.b);
     return h;
 }
+
+void clcnn_hash128(uint8_t hash[16], const void *data, size_t bytes)
+{
+    const struct hash128 h = hash128_bytes(data, bytes);
+    for (int i = 0; i < 8; i++) {
+        hash[i] = (uint8_t)(h.a >> 8 * i);
+        hash[8 + i] = (uint8_t)(h.b >> 8 * i);
+    }
+}

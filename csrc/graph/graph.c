@@ -192,6 +192,18 @@ enum clcnn_status graph_constant_rows(struct clcnn_graph *g, int whole, int32_t 
     return CLCNN_OK;
 }
 
+enum clcnn_status graph_constant_in_place(struct clcnn_graph *g, int donated, const struct clcnn_shape *shape,
+                                          int *value, struct clcnn_err *err)
+{
+    if (!graph_grow_values(g, 1))
+        return clcnn_fail_mem(err, sizeof *g->values);
+    void *const data = g->values[donated].donated;
+    *value = g->n_values++;
+    g->values[*value] = (struct value){
+        .kind = VALUE_CONSTANT, .shape = *shape, .data = data, .donated = data, .producer = -1};
+    return CLCNN_OK;
+}
+
 enum clcnn_status graph_value_check(const struct clcnn_graph *g, int value, struct clcnn_err *err)
 {
     if (value >= 0 && value < g->n_values)

@@ -86,6 +86,9 @@ enum clcnn_status graph_owned_constant(struct clcnn_graph *g, const struct clcnn
 /* Rows [first, first + count) of a constant, which take over its memory: nothing else may use it. */
 enum clcnn_status graph_constant_rows(struct clcnn_graph *g, int whole, int32_t first, int32_t count,
                                       int *value, struct clcnn_err *err);
+/* A constant of another shape in the memory of a donated one, which nothing else may use: filled by the caller. */
+enum clcnn_status graph_constant_in_place(struct clcnn_graph *g, int donated, const struct clcnn_shape *shape,
+                                          int *value, struct clcnn_err *err);
 /* Appends a node of one input and one output (the planner's reorders). */
 enum clcnn_status graph_unary(struct clcnn_graph *g, const struct op_def *op, const char *name, int input,
                               int *value, struct clcnn_err *err);

@@ -65,5 +65,6 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         TRY(run_pass(&r, passes[i]));
 done:
     free(r.uses);
+    free(r.scratch);
     return st;
 }

@@ -10,7 +10,9 @@ struct rewriter {
     const struct rewrite_options *options;
     struct notes *notes;
     struct clcnn_err *err;
-    int *uses; /* per value: by nodes, epilogues and outputs */
+    int *uses;      /* per value: by nodes, epilogues and outputs */
+    float *scratch; /* of rewrite_products.c */
+    size_t scratch_bytes;
 };
 
 bool rewrite_is(const struct node *n, const struct op_def *op);

@@ -6,35 +6,44 @@
  *   linear(x, W) + b, b a constant row     =>  linear(x, W, b)
  *   conv(x[N,C,H,W], w[K,C,H,W], b)        =>  linear(x[N,CHW], w[K,CHW], b) as [N,K,1,1]
  */
+#include "base/transpose.h"
 #include "graph/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 32 }; /* of rows and columns, which a core's cache holds while they are transposed */
-
 /* ---- matrix products --------------------------------------------------------------------------------------- */
 
-static void transpose(float *to, const float *from, int64_t rows, int64_t columns)
+/* The room for a copy of so many bytes, which serves all that are transposed in place; NULL: no memory. */
+static float *scratch(struct rewriter *r, size_t bytes)
 {
-    for (int64_t r0 = 0; r0 < rows; r0 += BLOCK)
-        for (int64_t c0 = 0; c0 < columns; c0 += BLOCK)
-            for (int64_t c = c0; c < c0 + BLOCK && c < columns; c++)
-                for (int64_t r = r0; r < r0 + BLOCK && r < rows; r++)
-                    to[c * rows + r] = from[r * columns + c];
+    if (r->scratch_bytes < bytes) {
+        free(r->scratch);
+        r->scratch = clcnn_calloc(bytes, 1);
+        r->scratch_bytes = r->scratch != NULL ? bytes : 0;
+    }
+    return r->scratch;
 }
 
-/* *w_t: a constant with the transpose of w, a matrix, whose pages go back to the system if they are ours to give. */
+/* *w_t: a constant with the transpose of w, a matrix: in its place if that is ours to give, since new pages take longer
+ * than the copy. */
 static enum clcnn_status transposed(struct rewriter *r, int w, int *w_t)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct clcnn_shape from = r->g->values[w].shape,
                              to = {.rank = 2, .dtype = from.dtype, .dim = {from.dim[1], from.dim[0]}};
-    TRY(graph_owned_constant(r->g, &to, w_t, r->err));
-    const struct value *source = &r->g->values[w];
-    transpose(r->g->values[*w_t].owned, source->data, from.dim[0], from.dim[1]);
-    if (source->donated && r->uses[w] == 1)
-        alloc_drop_pages(source->donated, shape_bytes(&from));
+    float *const place = r->uses[w] == 1 ? r->g->values[w].donated : NULL;
+    if (place == NULL) {
+        TRY(graph_owned_constant(r->g, &to, w_t, r->err));
+        transpose_floats(r->g->values[*w_t].owned, r->g->values[w].data, from.dim[0], from.dim[1]);
+        return CLCNN_OK;
+    }
+    float *copy = scratch(r, shape_bytes(&to));
+    if (copy == NULL)
+        return clcnn_fail_mem(r->err, shape_bytes(&to));
+    TRY(graph_constant_in_place(r->g, w, &to, w_t, r->err));
+    transpose_floats(copy, place, from.dim[0], from.dim[1]);
+    memcpy(place, copy, shape_bytes(&to));
 done:
     return st;
 }

@@ -11,6 +11,7 @@ from clcnn import device as devices
 from clcnn import zeros as known_zeros
 from clcnn._background.building import patiently
 from clcnn._log import logger
+from clcnn._onnx_file import OnnxFile
 from clcnn.device import parse_bytes
 from clcnn.errors import ArgumentError
 from clcnn.graph import Graph
@@ -142,7 +143,7 @@ def compile(
     if not isinstance(device, devices.ONE):
         return _group(**locals())
     opening = devices.opening(device, threads)
-    model, input_shape = sources.opened(model, input_shape)
+    model, input_shape = sources.opened(model, input_shape, kept=True)
     graph = sources.graph_of(model, input_shape)
     sparse = dict(known_zeros.of_graph(known_zeros.of_model(model) if zeros is None else zeros, graph))
     main = tuple(graph.outputs)
@@ -176,6 +177,8 @@ def compile(
     later = bool(background) and target.type == "cpu"
     if later:
         graph = _kept(graph, options)
+    elif isinstance(model, OnnxFile):
+        graph._donate(())  # nobody else has its arrays
     core = patiently(lambda watch: _core.Plan(target, graph._core, watch=watch, quick=later, **options))
     plan = Plan(core, main, graph.rows())
     if later:

@@ -15,23 +15,25 @@ import numpy as np
 
 from clcnn import _arguments, _arrays
 from clcnn._log import logger
+from clcnn._onnx_file import OnnxFile
 from clcnn.errors import ArgumentError, ShapeError, UnsupportedError
 from clcnn.graph import Graph, trace
 
 
-def opened(model: Any, given: Any) -> tuple[Any, Any]:
+def opened(model: Any, given: Any, *, kept: bool = False) -> tuple[Any, Any]:
     """A model that graphs are made of, and its input shape.
 
     model: a path of an ONNX file or of one that clcnn.save() wrote, the bytes of an ONNX file, a
     torch.nn.Module; anything else is passed on as it is. given: the input shape, or for PyTorch example
-    inputs. Raises what loading raises, ArgumentError, UnsupportedError.
+    inputs. kept: an OnnxFile will do, whose graph may be in the cache folder. Raises what loading raises,
+    ArgumentError, UnsupportedError.
     """
     if isinstance(model, (bytes, bytearray, memoryview)):
         from clcnn import onnx
 
         return onnx.load(model), given
     if isinstance(model, (str, os.PathLike)):
-        return _of_file(_arguments.path(model, "model"), given)
+        return _of_file(_arguments.path(model, "model"), given, kept)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
         return _of_torch(torch, model, given), None
@@ -40,7 +42,9 @@ def opened(model: Any, given: Any) -> tuple[Any, Any]:
     return model, given
 
 
-def _of_file(path: str, given: Any) -> tuple[Any, Any]:
+def _of_file(path: str, given: Any, kept: bool) -> tuple[Any, Any]:
+    if path.endswith(".onnx") and kept:
+        return OnnxFile(path), given
     if path.endswith(".onnx"):
         from clcnn import onnx
 
@@ -128,6 +132,8 @@ def graph_of(model: Any, input_shape: Any) -> Graph:
 
     input_shape: as compile() takes it; None where the model says its own (`input_shapes`).
     """
+    if isinstance(model, OnnxFile):
+        return model.graph(input_shape)
     if hasattr(model, "specialise"):  # clcnn.onnx.Model, without importing onnx here
         return _specialised(model, input_shape)
     if not isinstance(model, Graph):

@@ -33,8 +33,8 @@ def model() -> onnx.ModelProto:
 
 def whole_again(parsed: parse.Parsed) -> onnx.ModelProto:
     """The model with its raw data back in place."""
-    proto, raw = parsed
-    assert len(raw) == len(proto.graph.initializer)
+    proto, raw, at = parsed
+    assert len(raw) == len(at) == len(proto.graph.initializer)
     for tensor, data in zip(proto.graph.initializer, raw):
         assert not tensor.raw_data or data is None
         if data is not None:
@@ -50,7 +50,10 @@ def divides_all(monkeypatch):
 
 def test_raw_data_is_taken_out(divides_all):
     proto = model()
-    parsed = parse.parse(io.BytesIO(proto.SerializeToString()))
+    file = proto.SerializeToString()
+    parsed = parse.parse(io.BytesIO(file))
+    assert any(parsed.at)
+    assert all(at is None or file[at : at + len(data)] == data for data, at in zip(parsed.raw, parsed.at))
     assert [data is not None for data in parsed.raw] == [
         tensor.HasField("raw_data") for tensor in proto.graph.initializer
     ]

@@ -11,7 +11,7 @@ import platformdirs
 from clcnn.device import cache_folder
 from clcnn.report import size
 
-HELP = "show or clear the cache of compiled kernels"
+HELP = "show or clear the cache of compiled kernels and imported graphs"
 ENTRIES = "[0-9a-f][0-9a-f]/*.bin"  # what runtime/cache.c writes
 
 

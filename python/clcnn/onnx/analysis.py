@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 _SHAPES = ("Shape", "Size")  # what they give depends on the shape of their input alone
 
 
-def embed_tensors(proto: onnx.ModelProto, folder: Path | None) -> None:
+def embed_tensors(proto: onnx.ModelProto, folder: Path | None) -> bool:
     """Reads the external data of tensors in attributes and inner graphs into them: they are small, and the
-    folder is not kept."""
+    folder is not kept. Says whether there were any."""
+    any_external = False
     stack = [*proto.graph.node, *(n for f in proto.functions for n in f.node)]
     while stack:
         node = stack.pop()
@@ -31,6 +32,8 @@ def embed_tensors(proto: onnx.ModelProto, folder: Path | None) -> None:
             if tensor.data_location == TensorProto.EXTERNAL:
                 array = tensors.to_array(tensor, folder, check.label(node))
                 tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+                any_external = True
+    return any_external
 
 
 _TENSORS = (AttributeProto.TENSOR, AttributeProto.TENSORS)

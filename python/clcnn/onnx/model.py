@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from clcnn import _arguments
+from clcnn._graph.kept import Place
+from clcnn._graph.records import memory
 from clcnn.errors import ArgumentError, Error, ModelError, ShapeError, UnsupportedError
 from clcnn.onnx import analysis, check, importer, parse, tensors
 from clcnn.onnx.program import Program
@@ -90,7 +92,7 @@ class Model:
 
     def __init__(self, parsed: parse.Parsed, folder: Path | None) -> None:
         """Takes a parsed model apart; load() is the way to get one."""
-        proto, raw = parsed
+        proto, raw, at = parsed
         self.opsets = check.check_model(proto)
         self.opset = self.opsets.get("", 0)
         self.arrays = {
@@ -101,13 +103,20 @@ class Model:
         for node in constant:
             what = check.label(node)
             self.arrays[node.output[0]] = tensors.to_array(node.attribute[0].t, folder, what)
+        outside = [*proto.graph.initializer, *(node.attribute[0].t for node in constant)]
+        self._whole = all(t.data_location != onnx.TensorProto.EXTERNAL for t in outside)
+        self._places = [
+            Place(memory(self.arrays[t.name])[0], len(data), start)
+            for t, data, start in zip(proto.graph.initializer, raw, at)
+            if data is not None and start is not None and self.arrays[t.name].nbytes == len(data)
+        ]
         for array in self.arrays.values():
             array.flags.writeable = False
         for info in proto.graph.input:
             _check_initial(info, self.arrays.get(info.name))
         initial = {t.name for t in proto.graph.initializer}
         self._skeleton = _without(proto, self.arrays)
-        analysis.embed_tensors(self._skeleton, folder)
+        self._whole &= not analysis.embed_tensors(self._skeleton, folder)
         self.functions = {check.function_key(f): f for f in self._skeleton.functions}
         self.nodes = list(self._skeleton.graph.node)
         self.order = check.node_order(
@@ -117,6 +126,12 @@ class Model:
         self.outputs = [_value_info(o) for o in proto.graph.output]
         self.value_inputs = analysis.value_inputs(self)
         analysis.refuse_unsupported(self)
+
+    @property
+    def places(self) -> list[Place] | None:
+        """Where arrays that are as they stand in the model's file come from; None where the model has parts
+        in other files."""
+        return self._places if self._whole else None
 
     @property
     def header(self) -> onnx.ModelProto:
@@ -402,7 +417,10 @@ def _fitted(
                 f"input {info.name!r}: its shape is {_words(expected)}, so a shape must be given for it"
             )
         return tuple(n for n in expected if isinstance(n, int))
-    shape = tuple(int(n) for n in given)
+    try:
+        shape = tuple(int(n) for n in given)
+    except (TypeError, ValueError):
+        raise ShapeError(f"input {info.name!r}: {_arguments.shown(given)} is no shape") from None
     if expected is not None and (
         len(shape) != len(expected)
         or any(isinstance(e, int) and e != n for e, n in zip(expected, shape, strict=True))

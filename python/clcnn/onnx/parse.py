@@ -27,10 +27,12 @@ _RAW = onnx.TensorProto.RAW_DATA_FIELD_NUMBER
 
 
 class Parsed(NamedTuple):
-    """A model; and, for each initialiser of its graph, the raw_data that was taken out of it, if any."""
+    """A model; and, for each initialiser of its graph, the raw_data that was taken out of it, if any, and
+    where it begins in the file, if that is known."""
 
     proto: onnx.ModelProto
     raw: list[bytes | None]
+    at: list[int | None]
 
 
 class _Indivisible(Exception):
@@ -47,7 +49,8 @@ def parse(file: BinaryIO) -> Parsed:
             file.seek(start)
     proto = onnx.ModelProto()
     proto.ParseFromString(file.read())
-    return Parsed(proto, [None] * len(proto.graph.initializer))
+    nothing = [None] * len(proto.graph.initializer)
+    return Parsed(proto, [*nothing], [*nothing])
 
 
 class _Record(NamedTuple):
@@ -62,7 +65,7 @@ class _Divided:
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
-        self.parsed = Parsed(onnx.ModelProto(), [])
+        self.parsed = Parsed(onnx.ModelProto(), [], [])
         start = file.tell()
         end = file.seek(0, os.SEEK_END)
         self.left = (end - start) // LEAST_MEAN  # records that it may have
@@ -75,19 +78,23 @@ class _Divided:
 
     def _initializer(self, record: _Record) -> None:
         """The raw data of a large one is read to where it stays, and the rest is merged."""
-        tensor, raw = self.parsed.proto.graph.initializer.add(), []
+        tensor = self.parsed.proto.graph.initializer.add()
+        found: list[_Record] = []
+        raw: bytes | None = None
+        at: int | None = None
         try:
             if record.end - record.content < LARGE:
                 raise _Indivisible
-            self._merge(
-                tensor, record.content, record.end, _RAW, lambda r: raw.append(self._read(r.content, r.end))
-            )
+            self._merge(tensor, record.content, record.end, _RAW, found.append)
+            if found:
+                at, raw = found[-1].content, self._read(found[-1].content, found[-1].end)
         except _Indivisible:
             tensor.Clear()
             tensor.MergeFromString(self._read(record.content, record.end))
-            raw = [tensor.raw_data] if tensor.HasField("raw_data") else []
+            raw = tensor.raw_data if tensor.HasField("raw_data") else None
             tensor.ClearField("raw_data")
-        self.parsed.raw.append(raw[-1] if raw else None)
+        self.parsed.raw.append(raw)
+        self.parsed.at.append(at)
 
     def _merge(self, message: Any, start: int, end: int, apart: int, take: Any) -> None:
         """Merges the records from `start` to `end` into `message`; those of field `apart` go to take()."""

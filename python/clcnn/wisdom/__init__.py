@@ -17,13 +17,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from clcnn import _arguments, _core
+from clcnn import _arguments, _core, _files
 from clcnn.device import cache_folder
 from clcnn.errors import ArgumentError
 
@@ -165,15 +164,7 @@ def replace(path: Path, text: str) -> None:
     >>> Path("notes/today.txt").read_text()
     'done'
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    _files.replace(path, text.encode())
 
 
 def file_name(*names: str) -> str:
