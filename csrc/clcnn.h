@@ -64,6 +64,7 @@ struct clcnn_patience {
     /* asked about every 50 ms by the thread that waits; true: STOPPED. NULL: nobody */
     bool (*stop)(void *with);
     void *with;
+    bool loads_only; /* of compiles: BUILD at once where a program has to be built */
     /* of compiles: told what comes next, or that a program is there, `done` of `wanted`. NULL: nobody */
     void (*tell)(void *with, const char *what, int done, int wanted);
     /* of compiles: has up to `most` other processes build programs into a device's disk cache, by clcnn_device_build(); as many

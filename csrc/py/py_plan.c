@@ -179,7 +179,9 @@ static PyObject *compile(PyTypeObject *type, struct state *state, struct device_
     const struct clcnn_patience patience = {.stop = watch_stop,
                                             .with = &watched,
                                             .tell = watch ? watch_tell : NULL,
-                                            .build = builds ? watch_build : NULL};
+                                            .build = builds ? watch_build : NULL,
+                                            .loads_only =
+                                                watch && PyObject_HasAttrString(watch, "loads_only")};
     if (kept && py_states_enter(kept) < 0)
         return NULL;
     options->state = kept ? kept->handle : NULL;
@@ -434,7 +436,9 @@ PyDoc_STRVAR(
     "zeros: {layer: shares of zeros (element, channel, block, window, tile) in its input}.\n"
     "watch: called as watch(what, done, wanted) when a program is there or something else begins, and as "
     "watch()\n"
-    "in between; what it raises ends the compile. like: a plan whose kernels serve this one too, where they "
+    "in between; what it raises ends the compile. One with an attribute `loads_only` waits for no compiler: "
+    "BuildError "
+    "where a program has to be built. like: a plan whose kernels serve this one too, where they "
     "can. quick: few and small kernels rather than the fastest. fresh_filters: they are transformed in "
     "every run.\n\n"
     "Raises ArgumentError, ShapeError, UnsupportedError, BuildError, DeviceMemoryError, DeviceError, "

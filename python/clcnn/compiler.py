@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from clcnn import _arguments, _core, sources, wisdom
 from clcnn import device as devices
 from clcnn import zeros as known_zeros
-from clcnn._background.building import patiently
+from clcnn._background.building import Loading, Watch, patiently
 from clcnn._log import logger
 from clcnn._onnx_file import OnnxFile
 from clcnn.device import parse_bytes
-from clcnn.errors import ArgumentError
+from clcnn.errors import ArgumentError, BuildError
 from clcnn.graph import Graph
 from clcnn.plan import Plan
 from clcnn.report import size
@@ -114,8 +115,9 @@ def compile(
     threads : int, optional
         Cores of a CPU device that runs may use, where `device` is no open one; None for all of them.
     background : bool
-        On a CPU device, begin with few and small kernels, and build the best ones while the plan already
-        runs; the first run after they are there takes them (see Plan.ready and Plan.wait). Results then may
+        On a CPU device, and unless the best kernels are there already, begin with few and small ones, and
+        build the best while the plan already runs; the first run after they are there takes them (see
+        Plan.ready and Plan.wait). Results then may
         differ by what the precision allows, and until then both forms of the weights take memory. Elsewhere
         it changes nothing.
 
@@ -174,16 +176,14 @@ def compile(
         state=state,
         like=like._core if isinstance(like, Plan) else like,
     )
-    later = bool(background) and target.type == "cpu"
-    if later:
-        graph = _kept(graph, options)
-    elif isinstance(model, OnnxFile):
-        graph._donate(())  # nobody else has its arrays
-    core = patiently(lambda watch: _core.Plan(target, graph._core, watch=watch, quick=later, **options))
-    plan = Plan(core, main, graph.rows())
-    if later:
-        plan._improve(lambda watch: _core.Plan(target, graph._core, watch=watch, **options))
-    stats = core.stats()
+    if background and target.type == "cpu":
+        plan = _begun(_kept(graph, options), target, main, options)
+    else:
+        if isinstance(model, OnnxFile):
+            graph._donate(())  # nobody else has its arrays
+        core = patiently(lambda watch: _core.Plan(target, graph._core, watch=watch, **options))
+        plan = Plan(core, main, graph.rows())
+    stats = plan._core.stats()
     logger.info(
         "compiled %d layers to %d steps in %.0f ms, %s of device memory",
         len(plan.rows),
@@ -191,7 +191,7 @@ def compile(
         1e3 * (time.perf_counter() - start),
         size(stats["peak_bytes"]),
     )
-    for note in core.rewrites():
+    for note in plan._core.rewrites():
         logger.debug("rewrite: %s", note)
     return plan
 
@@ -206,6 +206,21 @@ def _group(model: Any, input_shape: Any, device: Any, threads: int | None, **opt
     chosen = given if threads is None else [devices.get(one, threads) for one in given]
     several = devices.several(chosen, "device")
     return plan_group.compiled(compile, *sources.opened(model, input_shape), several, options)
+
+
+def _begun(graph: Graph, device: _core.Device, main: tuple[str, ...], options: dict[str, Any]) -> Plan:
+    """A plan with the best kernels where they are there already, else with few and small ones, while the best
+    are built."""
+
+    def best(watch: Watch) -> _core.Plan:
+        return _core.Plan(device, graph._core, watch=watch, **options)
+
+    with suppress(BuildError):
+        return Plan(patiently(best, Loading()), main, graph.rows())
+    quick = patiently(lambda watch: _core.Plan(device, graph._core, watch=watch, quick=True, **options))
+    plan = Plan(quick, main, graph.rows())
+    plan._improve(best)
+    return plan
 
 
 def _kept(graph: Graph, options: dict[str, Any]) -> Graph:

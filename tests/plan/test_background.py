@@ -46,7 +46,7 @@ def net() -> Net:
 
 @pytest.fixture
 def device() -> Iterator[_core.Device]:
-    with clcnn.Device(DEVICE) as opened:
+    with clcnn.Device(DEVICE, cache_dir=False) as opened:  # where nothing is there yet
         if not has_blocks(opened):
             pytest.skip("the device has no channel blocks")
         yield opened
@@ -60,15 +60,37 @@ def kernels(plan: clcnn.Plan) -> set[tuple[str, str]]:
 
 
 def test_it_ends_with_the_kernels_and_the_bits_of_the_best_plan(net: Net, device: _core.Device) -> None:
-    with (
-        clcnn.compile(net, SHAPE, device) as best,
-        clcnn.compile(net, SHAPE, device, background=True) as plan,
-    ):
-        want, first = best(X), plan(X)
+    with clcnn.compile(net, SHAPE, device, background=True) as plan:
+        assert plan._better is not None
+        first = plan(X)
         assert plan.wait(60) and plan.ready
+        best = clcnn.compile(net, SHAPE, device)
+        want = best(X)
         assert kernels(plan) == kernels(best)
         assert np.array_equal(plan(X), want)
         np.testing.assert_allclose(first, want, rtol=0, atol=2e-5 * np.abs(want).max())
+
+
+def test_it_has_the_best_kernels_at_once_where_they_are_there(
+    net: Net, device: _core.Device, tmp_path: Path
+) -> None:
+    """In memory, or in the disk cache; where that has some of them it begins with the small ones."""
+    with clcnn.compile(net, SHAPE, device) as best:
+        with clcnn.compile(net, SHAPE, device, background=True) as plan:
+            assert plan._better is None and kernels(plan) == kernels(best)
+            assert np.array_equal(plan(X), best(X))
+        with clcnn.Device(DEVICE, cache_dir=tmp_path) as own:
+            clcnn.compile(net, SHAPE, own).close()
+        with clcnn.Device(DEVICE, cache_dir=tmp_path) as own:
+            with clcnn.compile(net, SHAPE, own, background=True) as plan:
+                assert plan._better is None and np.array_equal(plan(X), best(X))
+            assert own.stats()["programs_built"] == 0
+    max(tmp_path.rglob("*.bin"), key=lambda path: path.stat().st_size).unlink()
+    with (
+        clcnn.Device(DEVICE, cache_dir=tmp_path) as own,
+        clcnn.compile(net, SHAPE, own, background=True) as plan,
+    ):
+        assert plan._better is not None and kernels(plan) != kernels(best)
 
 
 def test_it_begins_with_few_small_kernels(net: Net, device: _core.Device) -> None:
@@ -201,12 +223,12 @@ sys.path.append({str(Path(__file__).parents[1])!r})
 from test_background import Net, SHAPE, X
 net = Net().eval()
 graph = clcnn.graph.trace(net, SHAPE)
-device = clcnn.Device({DEVICE!r})
+device = clcnn.Device({DEVICE!r}, cache_dir=False)
 _core.Plan(device, graph._core, quick=True)
 stats = device.stats()
 builds = stats["programs_built"] + stats["programs_loaded"]
 os.environ["CLCNN_FAULT"] = f"clBuildProgram:-{{builds + 1}}:{BUILD_FAILURE}"
-with clcnn.Device({DEVICE!r}) as device:
+with clcnn.Device({DEVICE!r}, cache_dir=False) as device:
     plan = clcnn.compile(net, SHAPE, device, background=True)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -85,11 +85,19 @@ class Watch:
         )  # fmt: skip
 
 
+class Loading(Watch):
+    """Of a compile that waits for no compiler: BuildError where a program has to be built."""
+
+    loads_only = True
+
+
 class Job(Generic[T]):
     """work(watch) in a thread of its own. background: the end of the program does not wait for all of it."""
 
-    def __init__(self, work: Callable[[Watch], T], background: bool = False) -> None:
-        self.watch = Watch(background)
+    def __init__(
+        self, work: Callable[[Watch], T], background: bool = False, watch: Watch | None = None
+    ) -> None:
+        self.watch = watch or Watch(background)
         self._task = Task(partial(work, self.watch))
         self._pid = os.getpid()
         _start(self._task)
@@ -137,11 +145,11 @@ def _start(run: Callable[[], None]) -> None:
         threading.stack_size(before)
 
 
-def patiently(work: Callable[[Watch], T]) -> T:
+def patiently(work: Callable[[Watch], T], watch: Watch | None = None) -> T:
     """work(watch). Signals are the main thread's, so that there it runs in another one."""
     if threading.current_thread() is not threading.main_thread():
-        return work(Watch())
-    return Job(work).result()
+        return work(watch or Watch())
+    return Job(work, watch=watch).result()
 
 
-__all__ = ["Job", "Watch", "patiently"]
+__all__ = ["Job", "Loading", "Watch", "patiently"]
