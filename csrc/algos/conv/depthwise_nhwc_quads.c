@@ -6,15 +6,21 @@
 /* MOST_TAPS: the kernel unrolls them. ENOUGH: work-items for a compute unit, to hide the time that reading takes. */
 enum { MOST_COLUMNS = 4, MOST_TAPS = 81, MOST_PIXELS = 24, ENOUGH = 512 };
 
-static int lanes_of(const struct conv_args *a)
-{
-    return a->c % 4 == 0 ? 4 : 1;
-}
-
-static size_t items_of(const struct conv_args *a, int columns)
+static size_t items_of(const struct conv_args *a, int columns, int lanes)
 {
     return (size_t)a->n * (size_t)a->out[1] * ceil_div((size_t)a->out[2], (size_t)columns) *
-           (size_t)(a->c / lanes_of(a));
+           (size_t)(a->c / lanes);
+}
+
+static bool enough(const struct problem *p, size_t items)
+{
+    return items >= ENOUGH * device_units(p->device);
+}
+
+/* Channels of a work-item: four, if that leaves enough of them for all compute units. */
+static int lanes_of(const struct problem *p, const struct conv_args *a)
+{
+    return a->c % 4 == 0 && enough(p, items_of(a, 1, 4)) ? 4 : 1;
 }
 
 static int pixels_under(const struct conv_args *a, int columns)
@@ -23,11 +29,11 @@ static int pixels_under(const struct conv_args *a, int columns)
 }
 
 /* Columns of a work-item, which share what they read, if there are enough other items. */
-static int columns_of(const struct problem *p, const struct conv_args *a)
+static int columns_of(const struct problem *p, const struct conv_args *a, int lanes)
 {
     int columns = MOST_COLUMNS;
     while (columns > 1 && (columns > a->out[2] || pixels_under(a, columns) > MOST_PIXELS ||
-                           items_of(a, columns) < ENOUGH * device_units(p->device)))
+                           !enough(p, items_of(a, columns, lanes))))
         columns /= 2;
     return columns;
 }
@@ -72,10 +78,11 @@ static int emit_weights(const struct problem *p, struct emit *e, const struct co
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = depthwise_nhwc_args(p);
-    const int columns = columns_of(p, &a), w = emit_weights(p, e, &a);
+    const int lanes = lanes_of(p, &a), columns = columns_of(p, &a, lanes), w = emit_weights(p, e, &a);
     const size_t wg = any_group_size(p);
-    struct step *s = emit_step(e, "depthwise_nhwc_quads", "main", ceil_div(items_of(&a, columns), wg), wg);
-    step_define(s, "V", lanes_of(&a));
+    struct step *s =
+        emit_step(e, "depthwise_nhwc_quads", "main", ceil_div(items_of(&a, columns, lanes), wg), wg);
+    step_define(s, "V", lanes);
     step_define(s, "TW", columns);
     step_define(s, "KH", a.ker[1]);
     step_define(s, "KW", a.ker[2]);
