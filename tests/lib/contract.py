@@ -34,7 +34,7 @@ SMALLEST = 2.0**-149 if DEVICE == "cpu" else 2.0**-126
 HALF_STEP = 2.0**-25  # rounding of halves near zero, where they are as far apart as fixed-point numbers
 CHUNK = 512  # weights of a row that `fixed` gives one format
 SPLIT_UNITS = 32.0  # of three tf32 products: the parts of operands are cut, and a product is left out
-TF32_STEPS = 1.31  # of half a step of tf32: what rounding by a multiplication and a cut is off by (mma.clh)
+TF32_STEPS = 1.28  # of half a step of tf32: what rounding by a multiplication and a cut is off by (mma.clh)
 SIGMAS = 8.0  # independent errors: so many times their standard deviation is not seen
 
 
