@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -93,8 +94,9 @@ def _shapes_text(given: Any) -> str | None:
         return None
 
 
+@cache
 def _code() -> str:
-    """Stands for the code that makes graphs."""
+    """Stands for the code that makes graphs, as it was when the first of them was asked for."""
     package = Path(__file__).parent
     files = [file for folder in CODE for file in os.scandir(package / folder) if file.is_file()]
     return repr(sorted((file.path, file.stat().st_size, file.stat().st_mtime_ns) for file in files))

@@ -49,8 +49,8 @@ def parse(file: BinaryIO) -> Parsed:
             file.seek(start)
     proto = onnx.ModelProto()
     proto.ParseFromString(file.read())
-    nothing = [None] * len(proto.graph.initializer)
-    return Parsed(proto, [*nothing], [*nothing])
+    count = len(proto.graph.initializer)
+    return Parsed(proto, [None] * count, [None] * count)
 
 
 class _Record(NamedTuple):
